@@ -1,0 +1,26 @@
+# Third-party libraries by package: utf8proc and cpuinfo (optional) in the library, xsimd in kernels/simd.h.
+find_package(Threads REQUIRED)
+find_package(PkgConfig)
+add_library(mote_dependencies INTERFACE)
+target_link_libraries(mote_dependencies INTERFACE Threads::Threads)
+
+find_path(UTF8PROC_INCLUDE_DIR utf8proc.h)
+find_library(UTF8PROC_LIBRARY utf8proc)
+if(NOT UTF8PROC_INCLUDE_DIR OR NOT UTF8PROC_LIBRARY)
+  message(FATAL_ERROR "utf8proc is missing: install libutf8proc-dev")
+endif()
+target_include_directories(mote_dependencies SYSTEM INTERFACE ${UTF8PROC_INCLUDE_DIR})
+target_link_libraries(mote_dependencies INTERFACE ${UTF8PROC_LIBRARY})
+
+find_path(CPUINFO_INCLUDE_DIR cpuinfo.h)
+find_library(CPUINFO_LIBRARY cpuinfo)
+if(CPUINFO_INCLUDE_DIR AND CPUINFO_LIBRARY)
+  target_compile_definitions(mote_dependencies INTERFACE MOTE_HAVE_CPUINFO=1)
+  target_include_directories(mote_dependencies SYSTEM INTERFACE ${CPUINFO_INCLUDE_DIR})
+  target_link_libraries(mote_dependencies INTERFACE ${CPUINFO_LIBRARY})
+endif()
+
+find_path(XSIMD_INCLUDE_DIR xsimd/xsimd.hpp)
+if(NOT XSIMD_INCLUDE_DIR)
+  message(FATAL_ERROR "xsimd is missing: install libxsimd-dev")
+endif()

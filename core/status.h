@@ -1,0 +1,39 @@
+// Status of everything a file, a caller or the system can cause. Our own bugs are asserts.
+#pragma once
+
+#include "mote.h"
+
+namespace mote {
+
+// A code of mote.h; the message that goes with a failure waits in this thread's buffer (last_error).
+class [[nodiscard]] Status {
+ public:
+  constexpr Status() = default;
+  constexpr explicit Status(mote_status code) : code_(code) {}
+  constexpr bool ok() const { return code_ == MOTE_OK; }
+  constexpr mote_status code() const { return code_; }
+
+ private:
+  mote_status code_ = MOTE_OK;
+};
+
+inline constexpr Status kOk{};
+
+// Writes the message (printf format, cut at 511 bytes, never allocates) and returns the code.
+// Say what, where, expected and found: "model.gguf: key llama.block_count: expected 1..1024, found 0".
+Status fail(mote_status code, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+// Puts "prefix: " in front of this thread's message: for a caller that knows the file's name.
+Status with_context(Status status, const char* prefix);
+
+// This thread's last message, never null.
+const char* last_error();
+void clear_error();
+
+#define MOTE_TRY(expression)                          \
+  do {                                                \
+    if (::mote::Status mote_status_ = (expression); !mote_status_.ok()) \
+      return mote_status_;                            \
+  } while (0)
+
+}  // namespace mote

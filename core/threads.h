@@ -1,0 +1,68 @@
+// A team of threads for one session. Between run() calls no thread runs; inside run() workers spin
+// briefly for the next parallel() and then sleep on a futex.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/arena.h"
+#include "core/status.h"
+#include "mote.h"
+
+namespace mote {
+
+class Team {
+ public:
+  Team() = default;
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+  ~Team();
+
+  // Takes what it needs from the arena (the same for a measuring one). threads >= 1.
+  void plan(Arena& arena, uint32_t threads);
+  // Creates threads - 1 sleeping threads, or none with an executor (copied; null: own threads).
+  Status start(const mote_executor* executor);
+  // Joins the threads. Called by the destructor too.
+  void stop();
+
+  uint32_t threads() const { return threads_; }
+
+  // Calls body() once, with the workers awake meanwhile. Not reentrant.
+  template <class Body>
+  void run(Body&& body) {
+    run_body([](void* b) { (*static_cast<std::remove_reference_t<Body>*>(b))(); }, &body);
+  }
+  // Inside body only: calls part(thread, threads) on every thread of the team at the same time and
+  // returns when all have returned. All their writes are then visible to the caller.
+  template <class Part>
+  void parallel(Part&& part) {
+    if (threads_ == 1) return part(0u, 1u);
+    run_parts([](void* p, uint32_t thread, uint32_t threads) {
+      (*static_cast<std::remove_reference_t<Part>*>(p))(thread, threads);
+    }, &part);
+  }
+
+ private:
+  struct State;
+  void run_body(void (*body)(void*), void* argument);
+  void run_parts(void (*part)(void*, uint32_t, uint32_t), void* argument);
+
+  uint32_t threads_ = 1;
+  State* state_ = nullptr;  // in the arena
+};
+
+// Bounds of part `index` of `parts` of [0, count) in units of `grain`: [first, last), contiguous, in order.
+struct Range {
+  size_t first, last;
+};
+inline Range split(size_t count, size_t grain, size_t index, size_t parts) {
+  const size_t units = (count + grain - 1) / grain;
+  const size_t first = units * index / parts * grain, last = units * (index + 1) / parts * grain;
+  return {first < count ? first : count, last < count ? last : count};
+}
+
+// Fast cores that this process may use: affinity, cgroup quota and core capacities considered; >= 1.
+uint32_t default_thread_count();
+
+}  // namespace mote

@@ -1,0 +1,46 @@
+// Chat templates: a Jinja subset, parsed once when the model opens, rendered in the session's memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/arena.h"
+#include "core/memory.h"
+#include "core/status.h"
+#include "mote.h"
+
+namespace mote {
+
+struct TemplateInput {
+  const mote_message* messages = nullptr;
+  size_t message_count = 0;
+  bool add_generation_prompt = true;
+  std::string_view bos_token, eos_token;
+  int64_t now = 0;                // seconds since 1970, local time of strftime_now; 0: strftime_now is undefined
+  std::string_view context_json;  // instead of all the above, if not empty: an object of variables
+};
+
+class ChatTemplate {
+ public:
+  ChatTemplate() = default;
+  ChatTemplate(const ChatTemplate&) = delete;
+  ChatTemplate& operator=(const ChatTemplate&) = delete;
+  ~ChatTemplate();
+
+  // source is kept by the caller. A wrong template is MOTE_ERROR_TEMPLATE with line and what was expected.
+  Status parse(std::string_view source, Allocator& allocator);
+  bool present() const { return state_ != nullptr; }
+
+  // Scratch for rendering messages of up to text_bytes in all.
+  size_t scratch_bytes(size_t text_bytes) const;
+  // Writes up to capacity bytes, *length gets the full length (MOTE_ERROR_BUFFER if it is more). raise_exception gives
+  // MOTE_ERROR_TEMPLATE with its message. Running out of scratch, depth or steps is MOTE_ERROR_TEMPLATE too. Never allocates.
+  Status render(const TemplateInput& input, Arena scratch, char* text, size_t capacity, size_t* length) const;
+
+ private:
+  struct State;
+  State* state_ = nullptr;
+};
+
+}  // namespace mote
