@@ -1,10 +1,12 @@
-// The oracle: what every format means, value by value. Never optimised; kernels are tested against it.
+// The oracle: what every format means, value by value. Never optimised; kernels are tested against
+// it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "core/tensor.h"
+#include "quant/blocks.h"
 
 namespace mote::quant {
 
@@ -18,21 +20,34 @@ bool can_decode(Format format);
 // values: whole blocks. out: [values].
 void decode(Format format, const uint8_t* blocks, size_t values, float* out);
 
-// Whether encode() knows the format.
+// Whether unpack() knows the format: all that decode() knows and that are made of blocks.
+bool can_unpack(Format format);
+// Takes one block apart into integers and scales.
+void unpack(Format format, const uint8_t* block, Levels* levels);
+
+// Whether encode() knows the format: f32, f16, bf16, q4_0, q4_1, q8_0.
 bool can_encode(Format format);
-// Rounds to the nearest representable; the scale choice of each format is said at its function.
+// count: whole blocks. The scale choice of each format is said at its function in encode.cpp. A
+// block with a NaN or an infinity gets the scale NaN, so that it shows.
 void encode(Format format, const float* values, size_t count, uint8_t* out);
 
-// Activations of one token: per 32 values scale = max|x| / 127 and q = nearest even of x * (127 / max|x|), within ±127.
-// sum16: sums of 16 q; scaled_sum: scale * (sum of the 32 q). A block of zeros has scale 0.
-// columns: a multiple of 32. A NaN or infinity makes its block's scale NaN, so that it shows in every output.
-void quantize_activations(const float* x, size_t columns, int8_t* q, float* scale, float* scaled_sum,
-                          int32_t* sum16);
+// Activations of one token: per 32 values scale = max|x| / 127 and q = nearest even of x * (127 /
+// max|x|), within ±127. sum16: sums of 16 q; scaled_sum: scale * (sum of the 32 q). A block of
+// zeros has scale 0, and one so small that 127 / max|x| is infinite counts as zeros. columns: a
+// multiple of 32. A NaN or infinity makes its block's scale and scaled_sum NaN (with q 0), so that
+// it shows in every output.
+void quantize_activations(const float* x, size_t columns, int8_t* q, float* scale,
+                          float* scaled_sum, int32_t* sum16);
 
-// One output of a linear layer in the canonical order of sums, from oracle values: what every kernel must give.
-// row: `columns` weights in the format. For float formats x are the f32 activations and the order is one chain of
-// fused multiply-adds over ascending columns; for block formats see kernels/kernels.h.
-float linear_output(Format format, const uint8_t* row, size_t columns, const float* x, const int8_t* q,
-                    const float* scale, const float* scaled_sum);
+// Whether linear_output() knows the format: the float formats and those with blocks of 32.
+bool has_linear_output(Format format);
+// One output of a linear layer in the canonical order of sums, from oracle values: what every
+// kernel must give. row: `columns` weights in the format. For float formats x are the f32
+// activations and the order is one chain of fused multiply-adds over ascending columns; for block
+// formats see kernels/kernels.h. fused: false for instruction sets that multiply and add in two
+// roundings.
+float linear_output(Format format, const uint8_t* row, size_t columns, const float* x,
+                    const int8_t* q, const float* scale, const float* scaled_sum,
+                    bool fused = true);
 
 }  // namespace mote::quant
