@@ -11,20 +11,26 @@
 
 namespace mote {
 
-// Layout per layer and key/value head: kernels.h. Layers with a window keep a ring of window + batch_tokens positions.
+// Layout per layer and key/value head: kernels.h. Layers with a window keep a ring of window +
+// batch_tokens positions.
 class KvCache {
  public:
-  // The same calls with a measuring arena give the size. batch_tokens: the largest chunk that attend() gets.
-  void plan(Arena& arena, const Spec& spec, KvType type, size_t capacity, size_t batch_tokens, uint32_t threads);
+  // The same calls with a measuring arena give the size. batch_tokens: the largest chunk that
+  // attend() gets.
+  void plan(Arena& arena, const Spec& spec, KvType type, size_t capacity, size_t batch_tokens,
+            uint32_t threads);
 
   size_t capacity() const { return capacity_; }
   KvType type() const { return type_; }
-  // Stores keys [tokens][kv_heads * head_dim] (already turned) and values of positions position ... and computes
-  // out[t][heads * head_dim] for the queries q[t][...] of the same positions, from what the cache then holds. Strides in
-  // floats. Work is split over the team by heads, queries and fixed segments of keys; the bits do not depend on it.
-  void attend(Team& team, const Kernels& kernels, uint32_t layer, size_t position, size_t tokens, const float* q,
-              size_t q_stride, const float* k, const float* v, size_t kv_stride, float* out, size_t out_stride);
-  // Whether position tokens can be kept when `held` are in the cache: rings may have overwritten what a rewind needs.
+  // Stores keys [tokens][kv_heads * head_dim] (already turned) and values of positions position ...
+  // and computes out[t][heads * head_dim] for the queries q[t][...] of the same positions, from
+  // what the cache then holds. Strides in floats. Work is split over the team by heads, queries and
+  // fixed segments of keys; the bits do not depend on it.
+  void attend(Team& team, const Kernels& kernels, uint32_t layer, size_t position, size_t tokens,
+              const float* q, size_t q_stride, const float* k, const float* v, size_t kv_stride,
+              float* out, size_t out_stride);
+  // Whether position tokens can be kept when `held` are in the cache: rings may have overwritten
+  // what a rewind needs.
   bool can_rewind(size_t held, size_t position) const;
 
  private:
@@ -37,7 +43,7 @@ class KvCache {
   KvType type_ = KvType::f16;
   size_t capacity_ = 0, batch_tokens_ = 0;
   Layer* layers_ = nullptr;
-  float* partial_ = nullptr;   // per thread or task: partial results of segments
+  float* partial_ = nullptr;  // per thread or task: partial results of segments
   uint8_t* scratch_ = nullptr;
 };
 

@@ -1,4 +1,5 @@
-// What a transformer is, as data. An architecture file turns GGUF keys into a Spec; the forward pass reads only this.
+// What a transformer is, as data. An architecture file turns GGUF keys into a Spec; the forward
+// pass reads only this.
 #pragma once
 
 #include <cstddef>
@@ -29,13 +30,13 @@ struct Rope {
   uint32_t original_context = 0;
   float low_frequency = 1.0f, high_frequency = 4.0f;  // llama3
   float beta_fast = 32.0f, beta_slow = 1.0f;          // yarn
-  float attention_factor = 0.0f;                      // yarn; 0: 0.1 ln(factor) + 1
+  float attention_factor = 1.0f;                      // yarn; times 0.1 ln(factor) + 1
 };
 
 struct LayerSpec {
-  uint32_t window = 0;  // keys a query sees, itself included; 0: all
-  bool rope = true;     // false: this layer has no rotary positions
-  uint8_t rope_set = 0; // which of Spec::rope
+  uint32_t window = 0;   // keys a query sees, itself included; 0: all
+  bool rope = true;      // false: this layer has no rotary positions
+  uint8_t rope_set = 0;  // which of Spec::rope
 };
 
 struct Spec {
@@ -56,6 +57,10 @@ struct Spec {
   float embedding_scale = 1.0f, residual_scale = 1.0f, logit_scale = 1.0f;
   LayerSpec layer[kMaxLayers];
 };
+
+// fail() with the file's name in front.
+Status file_error(const GgufFile& file, mote_status code, const char* format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 // One line per architecture in architectures/list.inc.
 struct Architecture {

@@ -1,0 +1,32 @@
+#include "models/spec.h"
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace mote {
+
+Status file_error(const GgufFile& file, mote_status code, const char* format, ...) {
+  char message[400];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
+  return fail(code, "%.*s: %s", int(file.name().size()), file.name().data(), message);
+}
+
+#define ARCHITECTURE(name) Status read_##name(const GgufFile& file, const Log& log, Spec* spec);
+#include "models/architectures/list.inc"
+#undef ARCHITECTURE
+
+const Architecture* find_architecture(std::string_view name) {
+  static constexpr Architecture kArchitectures[] = {
+#define ARCHITECTURE(name) {#name, read_##name},
+#include "models/architectures/list.inc"
+#undef ARCHITECTURE
+  };
+  for (const Architecture& architecture : kArchitectures)
+    if (name == architecture.name) return &architecture;
+  return nullptr;
+}
+
+}  // namespace mote

@@ -1,0 +1,62 @@
+// The tensors of a transformer, bound to the file's bytes by one table for all architectures.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/gguf.h"
+#include "core/log.h"
+#include "core/memory.h"
+#include "core/status.h"
+#include "kernels/kernels.h"
+#include "models/spec.h"
+
+namespace mote {
+
+// [rows][columns] in the file, with the kernel of its format. Null data: the model has no such
+// tensor.
+struct Matrix {
+  const uint8_t* data = nullptr;
+  Format format = Format::f32;
+  size_t rows = 0, columns = 0;
+  LinearKernel linear = nullptr;
+  bool quantized_input = false;
+
+  explicit operator bool() const { return data != nullptr; }
+};
+
+struct LayerWeights {
+  const float* attention_norm = nullptr;       // [hidden]
+  const float* attention_norm_bias = nullptr;  // [hidden]
+  Matrix query, key, value;  // [heads * head_dim], [kv_heads * head_dim] x [hidden]
+  const float *query_bias = nullptr, *key_bias = nullptr, *value_bias = nullptr;
+  const float *query_norm = nullptr, *key_norm = nullptr;  // [head_dim]
+  Matrix attention_output;                                 // [hidden][heads * head_dim]
+  const float* attention_output_bias = nullptr;            // [hidden]
+  const float* attention_post_norm = nullptr;              // [hidden]
+  const float* feed_forward_norm = nullptr;                // [hidden]
+  const float* feed_forward_norm_bias = nullptr;           // [hidden]
+  Matrix gate, up;                                         // [feed_forward][hidden]
+  const float *gate_bias = nullptr, *up_bias = nullptr;
+  Matrix down;                                    // [hidden][feed_forward]
+  const float* down_bias = nullptr;               // [hidden]
+  const float* feed_forward_post_norm = nullptr;  // [hidden]
+};
+
+struct Weights {
+  Matrix embedding;  // [vocabulary][hidden]
+  DecodeKernel decode_embedding = nullptr;
+  const float* output_norm = nullptr;  // [hidden]
+  const float* output_norm_bias = nullptr;
+  Matrix output;  // [vocabulary][hidden]; the embedding where the file ties them
+  const float* rope_factors = nullptr;  // [rope dimensions / 2]
+  HeapArray<LayerWeights> layers;
+  uint64_t parameters = 0;
+
+  // A tensor that is missing, misshaped or of a format without kernels is an error that names it;
+  // one that nothing reads is a warning.
+  Status bind(const GgufFile& file, const Spec& spec, const Kernels& kernels, Allocator& allocator,
+              const Log& log);
+};
+
+}  // namespace mote
