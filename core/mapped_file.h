@@ -16,9 +16,12 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
   ~MappedFile() { close(); }
 
-  // flags: MOTE_MODEL_READ, _PREFETCH, _LOCK. An empty file, a directory or a device is an error.
+  static constexpr size_t kMemoryAlignment = 32;  // of the caller's memory
+
+  // flags: MOTE_MODEL_READ, _PREFETCH, _LOCK. An empty file (MOTE_ERROR_BAD_FILE), a directory, a pipe or a
+  // device (MOTE_ERROR_IO) is an error that says so; so is a limit that forbids locking.
   Status open(const char* path, uint32_t flags, Allocator& allocator);
-  // The caller's memory, aligned to 32 bytes.
+  // The caller's memory, aligned to 32 bytes (MOTE_ERROR_ARGUMENT otherwise); nothing is copied.
   Status open_memory(const void* data, size_t bytes);
   void close();
 
@@ -29,6 +32,7 @@ class MappedFile {
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
   bool mapped_ = false;
+  bool locked_ = false;
   Allocator* allocator_ = nullptr;  // of the memory read into
 };
 

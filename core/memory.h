@@ -11,7 +11,8 @@
 
 namespace mote {
 
-// Wraps mote_allocator (null: malloc and free) and counts what is outstanding.
+// Wraps mote_allocator (null: malloc and free) and counts what is outstanding. Threads may share one
+// where the custom functions allow it.
 class Allocator {
  public:
   Allocator() = default;
@@ -19,7 +20,7 @@ class Allocator {
   // Null when the memory is not to be had; alignment is a power of two.
   void* allocate(size_t bytes, size_t alignment);
   void release(void* memory, size_t bytes);
-  size_t bytes_in_use() const { return in_use_; }
+  size_t bytes_in_use() const { return __atomic_load_n(&in_use_, __ATOMIC_RELAXED); }
 
  private:
   mote_allocator custom_{};

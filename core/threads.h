@@ -21,9 +21,10 @@ class Team {
 
   // Takes what it needs from the arena (the same for a measuring one). threads >= 1.
   void plan(Arena& arena, uint32_t threads);
-  // Creates threads - 1 sleeping threads, or none with an executor (copied; null: own threads).
+  // Creates threads - 1 sleeping threads, or none with an executor (copied; null: own threads). Their
+  // signals are blocked. An error leaves no thread behind.
   Status start(const mote_executor* executor);
-  // Joins the threads. Called by the destructor too.
+  // Joins the threads; the team is then of one thread until planned again. Called by the destructor too.
   void stop();
 
   uint32_t threads() const { return threads_; }
