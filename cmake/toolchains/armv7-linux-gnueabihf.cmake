@@ -1,0 +1,12 @@
+# 32-bit ARM with NEON from a PC: apt-get install g++-arm-linux-gnueabihf qemu-user-static.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR armv7l)
+set(CMAKE_C_COMPILER arm-linux-gnueabihf-gcc)
+set(CMAKE_CXX_COMPILER arm-linux-gnueabihf-g++)
+set(CMAKE_FIND_ROOT_PATH /usr/arm-linux-gnueabihf)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(MOTE_QEMU_CPU "max" CACHE STRING "Processor for qemu-arm-static -cpu")
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-arm-static;-cpu;${MOTE_QEMU_CPU};-L;/usr/arm-linux-gnueabihf)
