@@ -2,8 +2,11 @@
 find_program(BASH_PROGRAM bash REQUIRED)
 function(mote_script_test name)
   add_test(NAME ${name} COMMAND ${ARGN} COMMAND_EXPAND_LISTS)
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${MOTE_TEST_TIMEOUT} SKIP_RETURN_CODE 77)
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${MOTE_TEST_TIMEOUT} SKIP_RETURN_CODE 77 LABELS script)
 endfunction()
+
+add_executable(isa_list support/isa_list_main.cpp)
+mote_test_target(isa_list)
 
 # Folders include only what they may.
 mote_script_test(arrows ${BASH_PROGRAM} ${CMAKE_CURRENT_SOURCE_DIR}/arrows/arrows.sh ${PROJECT_SOURCE_DIR})

@@ -67,6 +67,7 @@ jobs_here() {
 
 # configure BUILD_DIR [OPTION...]: keeps the generator of an existing build folder; with ccache where it is.
 configure() {
+  export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1 # the same code in another folder is a hit
   local dir=$1 generator=()
   shift
   if [ ! -f "$dir/CMakeCache.txt" ]; then
@@ -86,7 +87,8 @@ fetch_models() { python3 "$root/tools/scripts/fetch_models.py" --directory "$mod
 
 # run_tests BUILD_DIR [CTEST_OPTION...]: shows failures as they come, why tests were skipped, and ctest's closing line.
 run_tests() {
-  local dir=$1 status=0
+  local dir=$1 status=0 progress=""
+  [ ! -t 1 ] || progress=--progress
   shift
   if [ -z "${MOTE_SHARED_DIR:-}" ] && [ -d "$root/../shared/goldens" ]; then
     MOTE_SHARED_DIR=$(cd "$root/../shared" && pwd)
@@ -96,7 +98,7 @@ run_tests() {
     unset MOTE_SHARED_DIR
     note "no goldens beside this folder (MOTE_SHARED_DIR): the comparisons over them are skipped"
   fi
-  ctest --test-dir "$dir" --output-on-failure --no-tests=error --progress "$@" </dev/null || status=$?
+  ctest --test-dir "$dir" --output-on-failure --no-tests=error ${progress:-} "$@" </dev/null || status=$?
   python3 "$root/tools/scripts/skip_reasons.py" "$dir/Testing/Temporary/LastTest.log"
   return $status
 }
