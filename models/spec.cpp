@@ -29,4 +29,14 @@ const Architecture* find_architecture(std::string_view name) {
   return nullptr;
 }
 
+const char* architecture_names() {
+  // Each name has ", " in front; the first one's is skipped.
+  static constexpr char kNames[] =
+#define ARCHITECTURE(name) ", " #name
+#include "models/architectures/list.inc"
+#undef ARCHITECTURE
+      ;
+  return kNames + 2;
+}
+
 }  // namespace mote

@@ -17,7 +17,7 @@ inline constexpr uint32_t kMaxLayers = 512;
 enum class Norm : uint8_t { rms, layer };
 enum class NormPlace : uint8_t { pre, post, both };
 enum class Position : uint8_t { none, rope, learned };
-enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf, relu };
+enum class ActivationKind : uint8_t { silu, gelu_tanh, gelu_erf, relu };
 
 // Frequencies of rotary positions: pair i turns by position * frequency(i).
 struct Rope {
@@ -49,7 +49,7 @@ struct Spec {
   Position position = Position::rope;
   Rope rope[2];
   bool causal = true;
-  Activation activation = Activation::silu;
+  ActivationKind activation = ActivationKind::silu;
   bool gated = true;
   bool parallel = false;         // attention and feed-forward read the same input
   float attention_scale = 0.0f;  // of scores; 0: 1 / sqrt(head_dim)
@@ -68,5 +68,7 @@ struct Architecture {
   Status (*read)(const GgufFile& file, const Log& log, Spec* spec);
 };
 const Architecture* find_architecture(std::string_view name);
+// All of them, for messages: "llama, gemma3".
+const char* architecture_names();
 
 }  // namespace mote

@@ -1,0 +1,239 @@
+#include "models/session.h"
+
+#include <algorithm>
+#include <cstring>
+
+using mote::fail;
+using mote::kOk;
+using mote::Outcome;
+using mote::Status;
+
+namespace mote {
+namespace {
+
+constexpr uint32_t kDefaultCapacity = 2048, kDefaultBatch = 256, kDefaultTextBytesPerToken = 16;
+constexpr uint32_t kMaxThreads = 256;
+constexpr size_t kMaxTextBytes = size_t(1) << 30;
+constexpr size_t kRenderedSlack = 4096;  // what a template adds to a short text
+
+}  // namespace
+
+Status resolve_sizes(const mote_model& model, const mote_session_options& options,
+                     SessionSizes* sizes) {
+  const uint32_t context = model.has_weights ? model.transformer.spec.context : kDefaultCapacity;
+  sizes->capacity = options.capacity ? options.capacity : std::min(kDefaultCapacity, context);
+  if (model.has_weights && sizes->capacity > context)
+    return fail(
+        MOTE_ERROR_CONTEXT,
+        "session capacity: expected at most the %u tokens that %s was trained for, found %zu",
+        context, model.name, sizes->capacity);
+  sizes->batch_tokens = std::min<size_t>(
+      options.batch_tokens ? options.batch_tokens : kDefaultBatch, sizes->capacity);
+  sizes->text_bytes =
+      options.text_bytes ? options.text_bytes : sizes->capacity * kDefaultTextBytesPerToken;
+  if (sizes->text_bytes > kMaxTextBytes)
+    return fail(MOTE_ERROR_ARGUMENT, "session text_bytes: expected at most %zu, found %zu",
+                kMaxTextBytes, sizes->text_bytes);
+  if (options.kv_type > MOTE_KV_F32)
+    return fail(MOTE_ERROR_ARGUMENT,
+                "session kv_type: expected 0 (f16), 1 (q8_0) or 2 (f32), found %u",
+                options.kv_type);
+  if (options.kv_type == MOTE_KV_Q8_0)
+    return fail(MOTE_ERROR_UNSUPPORTED,
+                "session kv_type: q8_0 is not supported yet, expected 0 (f16) or 2 (f32)");
+  sizes->kv_type = KvType(options.kv_type);
+  sizes->threads = options.threads ? options.threads : default_thread_count();
+  if (sizes->threads > kMaxThreads)
+    return fail(MOTE_ERROR_ARGUMENT, "session threads: expected at most %u, found %u", kMaxThreads,
+                sizes->threads);
+  return kOk;
+}
+
+size_t session_bytes(const mote_model& model, const SessionSizes& sizes) {
+  Arena arena;
+  arena.take<mote_session>(1);
+  mote_session probe;
+  probe.plan(arena, model, sizes);
+  return arena.used() > SIZE_MAX - Arena::kAlignment ? SIZE_MAX
+                                                     : arena.used() + Arena::kAlignment - 1;
+}
+
+}  // namespace mote
+
+void mote_session::plan(mote::Arena& arena, const mote_model& open_model,
+                        const mote::SessionSizes& with) {
+  model = &open_model;
+  sizes = with;
+  team.plan(arena, with.threads);
+  if (open_model.has_weights) {
+    transformer.plan(arena, open_model.transformer, with.kv_type, with.capacity, with.batch_tokens,
+                     with.threads);
+    history = arena.take<int32_t>(with.capacity);
+    prompt = arena.take<int32_t>(with.capacity);
+  }
+  size_t template_bytes = 0, tokenizer_bytes = 0;
+  if (open_model.chat.present()) template_bytes = open_model.chat.scratch_bytes(with.text_bytes);
+  if (open_model.tokenizer.present()) {
+    rendered_bytes = open_model.chat.present() ? 2 * with.text_bytes + mote::kRenderedSlack : 0;
+    rendered = arena.take<char>(rendered_bytes);
+    tokenizer_bytes = open_model.tokenizer.scratch_bytes(std::max(with.text_bytes, rendered_bytes));
+    tokens = arena.take<mote_token>(with.capacity + 1);
+    const size_t longest = open_model.tokenizer.longest_piece();
+    piece = arena.take<char>(longest);
+    characters = arena.take<char>(3 * longest + 12);
+    stops.plan(arena, 3 * longest + 12);
+  }
+  scratch_bytes = std::max(template_bytes, tokenizer_bytes);
+  scratch = arena.take<uint8_t>(scratch_bytes);
+}
+
+Outcome mote_session::compute(const mote::Stop& stop, const mote::Progress& progress) {
+  const size_t first = computed;
+  while (computed < held) {
+    const size_t tokens_now = std::min(sizes.batch_tokens, held - computed);
+    if (!transformer.forward(team, history + computed, tokens_now, computed, stop, nullptr))
+      return stop.timed_out() ? Outcome::deadline : Outcome::cancelled;
+    computed += tokens_now;
+    last_chunk = tokens_now;
+    if (progress.callback) progress.callback(progress.user, computed - first, held - first);
+  }
+  return Outcome::done;
+}
+
+float* mote_session::last_logits() { return transformer.logits(team, last_chunk - 1, 1); }
+
+Status mote_session::rewind(size_t position) {
+  if (position > held)
+    return fail(MOTE_ERROR_ARGUMENT, "rewind: expected a position up to %zu, found %zu", held,
+                position);
+  if (position < computed && position > 0 && !transformer.cache().can_rewind(computed, position))
+    return fail(MOTE_ERROR_STATE,
+                "rewind: position %zu is too far back of %zu for the model's attention windows",
+                position, computed);
+  held = position;
+  computed = std::min(computed, position);
+  return kOk;
+}
+
+Status mote_session::check_ids(const int32_t* ids, size_t count) const {
+  const uint32_t vocabulary = model->transformer.spec.vocabulary;
+  for (size_t i = 0; i < count; ++i)
+    if (ids[i] < 0 || uint32_t(ids[i]) >= vocabulary)
+      return fail(MOTE_ERROR_ARGUMENT, "token %zu: expected an id of 0..%u, found %d", i,
+                  vocabulary - 1, ids[i]);
+  return kOk;
+}
+
+Status mote_session::hold(const int32_t* ids, size_t count) {
+  if (count > sizes.capacity - held)
+    return fail(MOTE_ERROR_CAPACITY, "context: %zu tokens and %zu more, the session holds %zu",
+                held, count, sizes.capacity);
+  MOTE_TRY(check_ids(ids, count));
+  std::memcpy(history + held, ids, count * sizeof *ids);
+  held += count;
+  return kOk;
+}
+
+namespace mote {
+
+Status score(mote_session& session, const int32_t* ids, size_t count, float* nll) {
+  MOTE_TRY(session.rewind(0));
+  MOTE_TRY(session.hold(ids, count));
+  const Kernels& kernels = *session.model->transformer.kernels;
+  const size_t vocabulary = session.model->transformer.spec.vocabulary;
+  const Stop stop{&session.cancelled, 0};
+  while (session.computed < count) {
+    const size_t first = session.computed;
+    const size_t chunk = std::min(session.sizes.batch_tokens, count - first);
+    if (!session.transformer.forward(session.team, ids + first, chunk, first, stop, nullptr)) {
+      session.held = session.computed;
+      return fail(MOTE_ERROR_CANCELLED, "score: cancelled after %zu of %zu tokens", first, count);
+    }
+    session.computed += chunk;
+    const size_t targets = std::min(chunk, count - 1 - first);  // the last token predicts nothing
+    for (size_t t = 0; t < targets; t += Transformer::kLogitRows) {
+      const size_t rows = std::min(Transformer::kLogitRows, targets - t);
+      const float* logits = session.transformer.logits(session.team, t, rows);
+      for (size_t r = 0; r < rows; ++r) {
+        const float* row = logits + r * vocabulary;
+        nll[first + t + r] = kernels.log_sum_exp(row, vocabulary) - row[ids[first + t + r + 1]];
+      }
+    }
+    session.last_chunk = chunk;
+  }
+  return kOk;
+}
+
+Status append(mote_session& session, const int32_t* ids, size_t count, uint32_t deadline_ms,
+              const float** logits) {
+  const size_t held = session.held;
+  MOTE_TRY(session.hold(ids, count));
+  const Stop stop{&session.cancelled,
+                  deadline_ms ? monotonic_ns() + uint64_t(deadline_ms) * 1000000u : 0};
+  Outcome outcome = Outcome::done;
+  session.team.run([&] {
+    outcome = session.compute(stop, {});
+    if (outcome == Outcome::done && logits) *logits = session.last_logits();
+  });
+  if (outcome == Outcome::done) return kOk;
+  session.held = std::max(held, session.computed);
+  return fail(outcome == Outcome::deadline ? MOTE_ERROR_DEADLINE : MOTE_ERROR_CANCELLED,
+              "append: ended after %zu of %zu tokens", session.held - held, count);
+}
+
+Status detokenize(mote_session& session, const int32_t* ids, size_t count, bool skip_special,
+                  char* text, size_t capacity, size_t* length) {
+  const Tokenizer& tokenizer = session.model->tokenizer;
+  for (size_t i = 0; i < count; ++i)
+    if (ids[i] < 0 || uint32_t(ids[i]) >= tokenizer.size())
+      return fail(MOTE_ERROR_ARGUMENT, "token %zu: expected an id of 0..%u, found %d", i,
+                  tokenizer.size() - 1, ids[i]);
+  CharacterStream stream;
+  size_t written = 0;
+  const auto write = [&](size_t ready) {
+    const size_t room = written < capacity ? std::min(ready, capacity - written) : 0;
+    if (room) std::memcpy(text + written, session.characters, room);
+    written += ready;
+  };
+  for (size_t i = 0; i < count; ++i) {
+    const size_t bytes =
+        tokenizer.decode(ids[i], i == 0, skip_special, session.piece, tokenizer.longest_piece());
+    write(stream.push({session.piece, bytes}, session.characters));
+  }
+  write(stream.finish(session.characters));
+  *length = written;
+  if (written > capacity)
+    return fail(MOTE_ERROR_BUFFER, "text: expected room for %zu bytes, found %zu", written,
+                capacity);
+  return kOk;
+}
+
+Status forward(mote_session* session, const int32_t* ids, size_t count, size_t chunk,
+               const ForwardSink& sink) {
+  if (!session->model->has_weights)
+    return fail(MOTE_ERROR_TASK, "%s holds a vocabulary only", session->model->name);
+  MOTE_TRY(session->hold(ids, count));
+  const size_t most =
+      std::min(chunk ? chunk : session->sizes.batch_tokens, session->sizes.batch_tokens);
+  session->team.run([&] {
+    while (session->computed < session->held) {
+      const size_t first = session->computed, tokens = std::min(most, session->held - first);
+      session->transformer.forward(session->team, session->history + first, tokens, first, Stop{},
+                                   &sink);
+      session->computed += tokens;
+      session->last_chunk = tokens;
+      if (!sink.logits || (sink.last_only && session->computed < session->held)) continue;
+      for (size_t t = sink.last_only ? tokens - 1 : 0; t < tokens; t += Transformer::kLogitRows) {
+        const size_t rows = std::min(Transformer::kLogitRows, tokens - t);
+        sink.logits(sink.user, first + t, rows,
+                    session->transformer.logits(session->team, t, rows));
+      }
+    }
+  });
+  return kOk;
+}
+
+const Spec& model_spec(const mote_model* model) { return model->transformer.spec; }
+const GgufFile& model_file(const mote_model* model) { return model->gguf; }
+
+}  // namespace mote
