@@ -63,7 +63,7 @@ inline const std::vector<std::string>& TinyModel::merges() {
   static const std::vector<std::string> list = {
       "Ġ t", "h e", "i n", "e r",   "a n", "Ġt he", "o n",  "Ġ a", "r e",  "Ġ s",   "Ġ o",
       "a t", "e n", "o r", "Ġ c",   "i s", "Ġ w",   "o u",  "l l", "in g", "Ġa n",  "e d",
-      "l e", "t h", "Ġ b", "Ġ f",   "Ġ p", "Ġo f",  "Ġ in", "e s", "Ġ m",  "Ġan d", "Ġth e",
+      "l e", "t h", "Ġ b", "Ġ f",   "Ġ p", "Ġo f",  "Ġ in", "e s", "Ġ m",  "Ġan d", "i t",
       "Ã ©", "ð Ł", "Ġ Ġ", "ĠĠ ĠĠ", "a l", "a r",   "a s",  "Ċ Ċ"};
   return list;
 }
