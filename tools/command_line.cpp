@@ -1,0 +1,85 @@
+#include "tools/command_line.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace mote::tool {
+namespace {
+
+// A message is one line, whatever a library put into it.
+std::string one_line(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+}  // namespace
+
+CommandLine::CommandLine(const std::string& command, const std::string& summary)
+    : app(summary, "mote " + command) {
+  app.set_help_flag("-h,--help", "show this and stop");
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+}
+
+void CommandLine::add_json() { app.add_flag("--json", json, "print JSON instead of text"); }
+
+void CommandLine::accept_texts(const std::string& what) {
+  accepts_texts_ = true;
+  app.allow_extras();
+  app.footer(what);
+}
+
+bool CommandLine::parse(const Arguments& arguments) {
+  // CLI11 takes them last first.
+  std::vector<std::string> reversed(arguments.options.rbegin(), arguments.options.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    print(app.help());
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(one_line(error.what()));
+  }
+  if (accepts_texts_) {
+    for (const std::string& text : app.remaining()) {
+      if (text.size() > 1 && text[0] == '-')
+        throw UsageError("unknown option " + text + " (a text that begins with - goes behind --)");
+      texts_.push_back(text);
+    }
+    texts_.insert(texts_.end(), arguments.texts.begin(), arguments.texts.end());
+  } else if (!arguments.texts.empty()) {
+    throw UsageError("unexpected argument " + arguments.texts[0]);
+  }
+  return true;
+}
+
+void check_range(const char* option, double value, double least, double most) {
+  if (value >= least && value <= most) return;
+  char text[160];
+  std::snprintf(text, sizeof text, "%s: expected %g to %g, found %g", option, least, most, value);
+  throw UsageError(text);
+}
+
+void print(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size())
+    throw Failure(std::string("stdout: cannot write: ") + std::strerror(errno));
+}
+
+void print_json(const Json& json) {
+  print(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void finish_output() {
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    throw Failure(std::string("stdout: cannot write: ") + std::strerror(errno));
+}
+
+void complain(const std::string& message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "mote: %s\n", one_line(message).c_str());
+}
+
+}  // namespace mote::tool
