@@ -30,7 +30,7 @@ endfunction()
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 add_library(mote_dependencies INTERFACE)
-target_link_libraries(mote_dependencies INTERFACE Threads::Threads)
+target_link_libraries(mote_dependencies INTERFACE Threads::Threads m)
 
 find_path(UTF8PROC_INCLUDE_DIR utf8proc.h)
 find_library(UTF8PROC_LIBRARY utf8proc)

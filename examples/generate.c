@@ -1,5 +1,5 @@
-/* Answers a question in memory of the caller's own: the size is known first, nothing is allocated afterwards.
- * generate MODEL.gguf QUESTION */
+/* Answers a question in memory of the caller's own: the size is known first, nothing is allocated
+ * afterwards. generate MODEL.gguf QUESTION */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,46 +7,58 @@
 
 #include "mote.h"
 
-static mote_session *session; /* for the signal handler */
+static mote_session* session; /* for the signal handler */
 
 static void on_interrupt(int number) {
   (void)number;
   mote_session_cancel(session);
 }
 
-static int on_text(void *user, const char *text, size_t length) {
+static int on_text(void* user, const char* text, size_t length) {
   (void)user;
   return fwrite(text, 1, length, stdout) != length || fflush(stdout) != 0; /* nonzero: stop */
 }
 
-static void on_progress(void *user, size_t done, size_t total) {
+static void on_progress(void* user, size_t done, size_t total) {
   (void)user;
   fprintf(stderr, "\rprompt: %lu of %lu tokens\n", (unsigned long)done, (unsigned long)total);
 }
 
-static const char *finish_text(int finish) {
+static const char* finish_text(int finish) {
   switch (finish) {
-    case MOTE_FINISH_END: return "end of the answer";
-    case MOTE_FINISH_STOP: return "stop string";
-    case MOTE_FINISH_LENGTH: return "as many tokens as asked for";
-    case MOTE_FINISH_CAPACITY: return "the session is full";
-    case MOTE_FINISH_CANCELLED: return "cancelled";
-    case MOTE_FINISH_DEADLINE: return "out of time";
-    default: return "ended";
+    case MOTE_FINISH_END:
+      return "end of the answer";
+    case MOTE_FINISH_STOP:
+      return "stop string";
+    case MOTE_FINISH_LENGTH:
+      return "as many tokens as asked for";
+    case MOTE_FINISH_CAPACITY:
+      return "the session is full";
+    case MOTE_FINISH_CANCELLED:
+      return "cancelled";
+    case MOTE_FINISH_DEADLINE:
+      return "out of time";
+    default:
+      return "ended";
   }
 }
 
-int main(int argc, char **argv) {
-  mote_model *model = NULL;
-  void *memory = NULL;
+int main(int argc, char** argv) {
+  mote_model* model = NULL;
+  void* memory = NULL;
   size_t bytes = 0;
   int failed = 1;
   mote_session_options options = {.size = sizeof options, .capacity = 512};
   mote_message messages[1] = {{{"user", 4}, {NULL, 0}}};
   mote_prompt prompt = {.messages = messages, .message_count = 1};
   mote_text stop = {"\n\n\n", 3};
-  mote_generate_options ask = {.size = sizeof ask, .max_tokens = 64, .deadline_ms = 20000, .stop = &stop,
-                               .stop_count = 1, .on_text = on_text, .on_progress = on_progress};
+  mote_generate_options ask = {.size = sizeof ask,
+                               .max_tokens = 64,
+                               .deadline_ms = 20000,
+                               .stop = &stop,
+                               .stop_count = 1,
+                               .on_text = on_text,
+                               .on_progress = on_progress};
   mote_generate_result result = {.size = sizeof result};
 
   if (argc != 3) {
@@ -67,8 +79,9 @@ int main(int argc, char **argv) {
   if (mote_session_create(model, &options, memory, bytes, &session)) goto done;
   signal(SIGINT, on_interrupt);
   if (mote_generate(session, &prompt, &ask, &result)) goto done;
-  fprintf(stderr, "\n%u tokens in %.0f ms, session of %.1f MB: %s\n", (unsigned)result.generated_tokens,
-          result.decode_ms, (double)bytes / 1e6, finish_text(result.finish));
+  fprintf(stderr, "\n%u tokens in %.0f ms, session of %.1f MB: %s\n",
+          (unsigned)result.generated_tokens, result.decode_ms, (double)bytes / 1e6,
+          finish_text(result.finish));
   failed = 0;
 done:
   if (failed) fprintf(stderr, "%s: %s\n", argv[1], mote_last_error());
