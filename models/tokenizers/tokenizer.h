@@ -14,7 +14,14 @@
 
 namespace mote {
 
-enum class TokenType : uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+enum class TokenType : uint8_t {
+  normal = 1,
+  unknown = 2,
+  control = 3,
+  user_defined = 4,
+  unused = 5,
+  byte = 6
+};
 
 class Tokenizer {
  public:
@@ -23,45 +30,60 @@ class Tokenizer {
   Tokenizer& operator=(const Tokenizer&) = delete;
   ~Tokenizer();
 
-  // Reads tokenizer.ggml.*. A file without tokenizer keys is fine: present() is then false. Damaged arrays are
-  // MOTE_ERROR_BAD_FILE, an unknown model or pre-tokenizer is MOTE_ERROR_UNSUPPORTED and shows it. Texts stay in the file.
+  // Reads tokenizer.ggml.*. A file without tokenizer keys is fine: present() is then false. Damaged
+  // arrays and ids out of range are MOTE_ERROR_BAD_FILE and name file and key, an unknown model or
+  // pre-tokenizer is MOTE_ERROR_UNSUPPORTED and shows it. Texts stay in the file, which outlives
+  // the tokenizer. Without tokenizer.ggml.add_bos_token BOS is added where that is the kind's rule:
+  // SentencePiece and the LLaMA 3 family; EOS never.
   Status open(const GgufFile& file, Allocator& allocator, const Log& log);
-  bool present() const;
+  bool present() const { return state_ != nullptr; }
 
   uint32_t size() const;  // tokens
   int32_t bos() const;    // -1: none
   int32_t eos() const;
-  bool adds_bos() const;  // MOTE_TOKENIZE_FRAME puts BOS in front
+  bool adds_bos() const;          // MOTE_TOKENIZE_FRAME puts BOS in front
   bool is_end(int32_t id) const;  // eos, eot and the like: generation ends
   TokenType type(int32_t id) const;
-  std::string_view stored_text(int32_t id) const;  // as the file has it
+  std::string_view stored_text(int32_t id) const;    // as the file has it
   int32_t find(std::string_view stored_text) const;  // -1: none
 
-  // Scratch for any text of up to text_bytes.
+  // Scratch for any text of up to text_bytes = n; grows with n. Byte-level BPE: 12 (2 + 1/16 +
+  // 1/256 +
+  // ...) n = 24.8 n, as each byte of a text that is no UTF-8 becomes the three of U+FFFD.
+  // SentencePiece: 19.3 n. Both and less than 2 KiB.
   size_t scratch_bytes(size_t text_bytes) const;
-  // flags: MOTE_TOKENIZE_.... Writes up to capacity tokens, *count gets the full number; MOTE_ERROR_BUFFER if it is more.
-  // byte_start and byte_end are offsets into text as given; they partition it (a token that covers part of a character
-  // covers these bytes). Never allocates; scratch has scratch_bytes(text.size()).
-  Status encode(std::string_view text, uint32_t flags, Arena scratch, mote_token* tokens, size_t capacity,
-                size_t* count) const;
+  // Longest text that encode() takes.
+  static constexpr size_t kMaxTextBytes = size_t{1} << 29;
 
-  // Bytes that a token stands for, at most capacity of them are written; returns the full number. `first`: it begins a text
-  // (SentencePiece drops the leading space there). Control tokens give their stored text unless skip_special.
+  // flags: MOTE_TOKENIZE_.... Writes up to capacity tokens, *count gets the full number;
+  // MOTE_ERROR_BUFFER if it is more. User-defined tokens are found in any text, control tokens with
+  // MOTE_TOKENIZE_SPECIAL only. byte_start and byte_end are offsets into text as given; the tokens
+  // partition it (a token that covers part of a character covers these bytes; bytes that have no
+  // token belong to the one before), except for those of the frame, which cover nothing. Never
+  // allocates; scratch has scratch_bytes(text.size()).
+  Status encode(std::string_view text, uint32_t flags, Arena scratch, mote_token* tokens,
+                size_t capacity, size_t* count) const;
+
+  // Bytes that a token stands for, at most capacity of them are written; returns the full number.
+  // `first`: it begins a text (SentencePiece drops the space there that encode() put in). Control
+  // and unknown tokens give their stored text, or nothing with skip_special. An id out of range
+  // gives none.
   size_t decode(int32_t id, bool first, bool skip_special, char* out, size_t capacity) const;
-  size_t longest_piece() const;  // bytes
+  size_t longest_piece() const;  // bytes that decode() gives at most
 
  private:
   struct State;
   State* state_ = nullptr;
 };
 
-// Gathers the bytes of tokens and gives them out in whole characters: the bytes of an unfinished character wait for the
-// next token, at most 3 of them; a bad sequence becomes U+FFFD at once.
+// Gathers the bytes of tokens and gives them out in whole characters: the bytes of an unfinished
+// character wait for the next token, at most 3 of them; a bad sequence becomes U+FFFD at once.
 class CharacterStream {
  public:
-  // Appends bytes; writes what is ready to out (room for bytes.size() * 3 + 12), returns its length.
+  // Appends bytes; writes what is ready to out (room for bytes.size() * 3 + 12), returns its
+  // length.
   size_t push(std::string_view bytes, char* out);
-  // What still waits, as U+FFFD.
+  // What still waits, as U+FFFD. The stream is then empty.
   size_t finish(char* out);
 
  private:
