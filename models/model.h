@@ -20,7 +20,7 @@ struct mote_model {
   mote::Tokenizer tokenizer;
   mote::ChatTemplate chat;
   mote_status chat_status = MOTE_OK;  // why the file's template could not be parsed
-  char chat_error[256] = "";
+  char chat_error[800] = "";
   mote::HeapArray<int32_t> end_ids;  // tokens that end a generation
   bool has_weights = false;          // false: a vocabulary only
 

@@ -16,6 +16,10 @@ inline constexpr uint32_t kMaxLayers = 512;
 
 enum class Norm : uint8_t { rms, layer };
 enum class NormPlace : uint8_t { pre, post, both };
+enum class QueryNorm : uint8_t {
+  each_head,
+  all_heads
+};  // of queries and keys, where the file has weights
 enum class Position : uint8_t { none, rope, learned };
 enum class ActivationKind : uint8_t { silu, gelu_tanh, gelu_erf, relu };
 
@@ -46,6 +50,7 @@ struct Spec {
   Norm norm = Norm::rms;
   NormPlace norm_place = NormPlace::pre;
   float norm_epsilon = 1e-5f;
+  QueryNorm query_norm = QueryNorm::each_head;
   Position position = Position::rope;
   Rope rope[2];
   bool causal = true;

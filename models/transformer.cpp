@@ -169,14 +169,14 @@ void Transformer::turn_heads(const LayerWeights& weights, const LayerSpec& layer
   const Kernels& kernels = *model_->kernels;
   float* query = qkv_ + token * qkv_width_;
   float* key = query + query_width_;
-  if (weights.query_norm)
-    for (size_t h = 0; h < spec.heads; ++h)
-      kernels.rms_norm(query + h * spec.head_dim, query + h * spec.head_dim, weights.query_norm,
-                       spec.head_dim, spec.norm_epsilon);
-  if (weights.key_norm)
-    for (size_t h = 0; h < spec.kv_heads; ++h)
-      kernels.rms_norm(key + h * spec.head_dim, key + h * spec.head_dim, weights.key_norm,
-                       spec.head_dim, spec.norm_epsilon);
+  const bool each = spec.query_norm == QueryNorm::each_head;
+  const auto norm_heads = [&](float* x, const float* weight, size_t heads) {
+    const size_t size = each ? spec.head_dim : heads * spec.head_dim;
+    for (size_t at = 0; weight && at < heads * spec.head_dim; at += size)
+      kernels.rms_norm(x + at, x + at, weight, size, spec.norm_epsilon);
+  };
+  norm_heads(query, weights.query_norm, spec.heads);
+  norm_heads(key, weights.key_norm, spec.kv_heads);
   if (spec.position != Position::rope || !layer.rope) return;
   const size_t pairs = model_->rope[layer.rope_set].pairs();
   const float* cosine = cosine_[layer.rope_set] + token * pairs;
@@ -243,11 +243,12 @@ void Transformer::feed_forward_block(Team& team, uint32_t layer, size_t tokens) 
   const Spec& spec = model_->spec;
   const LayerWeights& w = model_->weights.layers[layer];
   const bool quantized = w.up.quantized_input || w.gate.quantized_input;
-  const bool pre = w.feed_forward_norm != nullptr;
+  const bool pre = w.feed_forward_norm != nullptr || spec.parallel;
   each_token(team, tokens, [&](size_t t) {
     const float* x = x_ + t * spec.hidden;
     if (pre) {
-      normalize(x, w.feed_forward_norm, w.feed_forward_norm_bias, normed_ + t * spec.hidden);
+      if (!spec.parallel)  // else attention's own input
+        normalize(x, w.feed_forward_norm, w.feed_forward_norm_bias, normed_ + t * spec.hidden);
       x = normed_ + t * spec.hidden;
     }
     if (quantized) quantize(x, spec.hidden, t);

@@ -6,7 +6,7 @@
 namespace mote {
 namespace {
 
-enum class Width : uint8_t { hidden, query, key_value, feed_forward, head };
+enum class Width : uint8_t { hidden, query, key_value, feed_forward, head, query_norm, key_norm };
 
 size_t width(const Spec& spec, Width w) {
   switch (w) {
@@ -18,6 +18,10 @@ size_t width(const Spec& spec, Width w) {
       return size_t(spec.kv_heads) * spec.head_dim;
     case Width::feed_forward:
       return spec.feed_forward;
+    case Width::query_norm:
+      return width(spec, spec.query_norm == QueryNorm::each_head ? Width::head : Width::query);
+    case Width::key_norm:
+      return width(spec, spec.query_norm == QueryNorm::each_head ? Width::head : Width::key_value);
     case Width::head:
       return spec.head_dim;
   }
@@ -60,8 +64,8 @@ constexpr VectorRow kVectors[] = {
     {"attn_q.bias", &LayerWeights::query_bias, Width::query, never},
     {"attn_k.bias", &LayerWeights::key_bias, Width::key_value, never},
     {"attn_v.bias", &LayerWeights::value_bias, Width::key_value, never},
-    {"attn_q_norm.weight", &LayerWeights::query_norm, Width::head, never},
-    {"attn_k_norm.weight", &LayerWeights::key_norm, Width::head, never},
+    {"attn_q_norm.weight", &LayerWeights::query_norm, Width::query_norm, never},
+    {"attn_k_norm.weight", &LayerWeights::key_norm, Width::key_norm, never},
     {"attn_output.bias", &LayerWeights::attention_output_bias, Width::hidden, never},
     {"post_attention_norm.weight", &LayerWeights::attention_post_norm, Width::hidden, post_norm},
     {"ffn_norm.weight", &LayerWeights::feed_forward_norm, Width::hidden, own_feed_forward_norm},
@@ -70,6 +74,24 @@ constexpr VectorRow kVectors[] = {
     {"ffn_up.bias", &LayerWeights::up_bias, Width::feed_forward, never},
     {"ffn_down.bias", &LayerWeights::down_bias, Width::hidden, never},
     {"post_ffw_norm.weight", &LayerWeights::feed_forward_post_norm, Width::hidden, post_norm},
+};
+
+// Matrices that some files store as one, above each other.
+struct FusedRow {
+  const char* name;
+  Matrix LayerWeights::*member[3];
+  Width rows[3];
+  size_t count;
+};
+constexpr FusedRow kFused[] = {
+    {"attn_qkv.weight",
+     {&LayerWeights::query, &LayerWeights::key, &LayerWeights::value},
+     {Width::query, Width::key_value, Width::key_value},
+     3},
+    {"ffn_up.weight",
+     {&LayerWeights::gate, &LayerWeights::up, nullptr},
+     {Width::feed_forward, Width::feed_forward, Width::feed_forward},
+     2},
 };
 
 // Finds tensors, checks them, and remembers which were read.
@@ -82,6 +104,8 @@ class Binder {
     if (used_.size()) std::memset(used_.data(), 0, used_.size());
     return kOk;
   }
+
+  bool has(const char* name) const { return file_.find_tensor(name) != nullptr; }
 
   Status matrix(const char* name, size_t rows, size_t columns, bool needed, Matrix* out) {
     const Tensor* tensor = nullptr;
@@ -142,9 +166,33 @@ class Binder {
   HeapArray<uint8_t> used_;
 };
 
+// Splits a fused matrix where the file has it and lacks the first part by itself.
+Status bind_fused(Binder& binder, const Spec& spec, uint32_t layer, const FusedRow& row,
+                  const char* part, LayerWeights* weights) {
+  char name[64];
+  std::snprintf(name, sizeof name, "blk.%u.%s", layer, part);
+  if (binder.has(name)) return kOk;
+  std::snprintf(name, sizeof name, "blk.%u.%s", layer, row.name);
+  if (!binder.has(name)) return kOk;
+  size_t rows = 0;
+  for (size_t i = 0; i < row.count; ++i) rows += width(spec, row.rows[i]);
+  Matrix whole;
+  MOTE_TRY(binder.matrix(name, rows, spec.hidden, true, &whole));
+  for (size_t i = 0; i < row.count; ++i) {
+    Matrix& matrix = weights->*row.member[i];
+    matrix = whole;
+    matrix.rows = width(spec, row.rows[i]);
+    whole.data += matrix.rows * row_bytes(whole.format, whole.columns);
+  }
+  return kOk;
+}
+
 Status bind_layer(Binder& binder, const Spec& spec, uint32_t layer, LayerWeights* weights) {
   char name[64];
+  MOTE_TRY(bind_fused(binder, spec, layer, kFused[0], "attn_q.weight", weights));
+  if (spec.gated) MOTE_TRY(bind_fused(binder, spec, layer, kFused[1], "ffn_gate.weight", weights));
   for (const MatrixRow& row : kMatrices) {
+    if (weights->*row.member) continue;
     std::snprintf(name, sizeof name, "blk.%u.%s", layer, row.name);
     MOTE_TRY(binder.matrix(name, width(spec, row.rows), width(spec, row.columns), row.needed(spec),
                            &(weights->*row.member)));

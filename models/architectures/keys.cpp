@@ -142,4 +142,43 @@ Status ArchitectureKeys::rope_scaling(Rope* rope) {
   return f32("rope.scaling.attn_factor", 1.0f, &rope->attention_factor);
 }
 
+Status ArchitectureKeys::decoder(Spec* spec) {
+  MOTE_TRY(decoder_sizes(spec));
+  MOTE_TRY(f32(
+      spec->norm == Norm::rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
+      &spec->norm_epsilon));
+  if (!(spec->norm_epsilon >= 0.0f && spec->norm_epsilon < 1.0f))
+    return file_error(file_, MOTE_ERROR_BAD_FILE, "key %s: expected 0..1, found %g", buffer_,
+                      double(spec->norm_epsilon));
+  return rope(spec);
+}
+
+Status ArchitectureKeys::gemma(Spec* spec) {
+  spec->norm_place = NormPlace::both;
+  spec->activation = ActivationKind::gelu_tanh;
+  MOTE_TRY(decoder(spec));
+  spec->embedding_scale = std::sqrt(float(spec->hidden));
+  return kOk;
+}
+
+Status ArchitectureKeys::windows(uint32_t global_every, Spec* spec) {
+  uint32_t window = 0;
+  MOTE_TRY(u32("attention.sliding_window", 0, &window));
+  if (window > kMaxContext)
+    return file_error(file_, MOTE_ERROR_BAD_FILE, "key %s: expected up to %u, found %u", buffer_,
+                      kMaxContext, window);
+  const GgufKey* pattern = file_.find(name("attention.sliding_window_pattern"));
+  const GgufKey* flags = nullptr;
+  if (pattern && pattern->type == GgufType::array)
+    MOTE_TRY(file_.get_array(buffer_, GgufType::boolean, spec->layers, &flags));
+  else if (pattern)
+    MOTE_TRY(file_.get_u32(buffer_, &global_every));
+  for (uint32_t i = 0; i < spec->layers; ++i) {
+    const bool local =
+        flags ? flags->data[i] != 0 : global_every == 0 || (i + 1) % global_every != 0;
+    spec->layer[i].window = local ? window : 0;
+  }
+  return kOk;
+}
+
 }  // namespace mote

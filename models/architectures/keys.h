@@ -25,12 +25,20 @@ class ArchitectureKeys {
   // Required and within [least, most].
   Status count(const char* suffix, uint32_t least, uint32_t most, uint32_t* value);
 
+  // Sizes, norm epsilon and rotary positions of a decoder.
+  Status decoder(Spec* spec);
+  // The same and what Gemma 2 and 3 share: norms on both sides, GELU gate, scaled embedding.
+  Status gemma(Spec* spec);
+  // attention.sliding_window in every layer but each global_every-th (0: in all of them), unless
+  // sliding_window_pattern says which.
+  Status windows(uint32_t global_every, Spec* spec);
+
+ private:
   // Layers, widths, heads, context, vocabulary: what a decoder with grouped attention needs.
   Status decoder_sizes(Spec* spec);
   // Base, dimensions and scaling of rotary positions into spec->rope[0].
   Status rope(Spec* spec);
 
- private:
   Status vocabulary(Spec* spec);
   Status rope_scaling(Rope* rope);
 
