@@ -1,6 +1,7 @@
 #include "models/tokenizers/bpe.h"
 
 #include "core/utf8.h"
+#include "models/tokenizers/text_part.h"
 
 namespace mote {
 namespace {
@@ -143,7 +144,8 @@ Status Bpe::read_merges(const GgufFile& file, Allocator& allocator, const Log& l
           MOTE_ERROR_BAD_FILE,
           "%.*s: key %s: merge %zu: expected two texts with a space between, found \"%.*s\"",
           name_length, name, kMerges, i, shown(text), text.data());
-    const std::string_view left = text.substr(0, space), right = text.substr(space + 1);
+    const std::string_view left = text_part(text, 0, space),
+                           right = text_part(text, space + 1, text.size());
     TextHash left_hash, right_hash;
     left_hash.add(left);
     right_hash.add(right);
@@ -155,8 +157,8 @@ Status Bpe::read_merges(const GgufFile& file, Allocator& allocator, const Log& l
     merge.right =
         vocabulary_->find(right_hash.value(), [&](std::string_view t) { return t == right; });
     merge.merged = vocabulary_->find(both_hash.value(), [&](std::string_view t) {
-      return t.size() == left.size() + right.size() && t.substr(0, left.size()) == left &&
-             t.substr(left.size()) == right;
+      return t.size() == left.size() + right.size() && has_at(t, 0, left) &&
+             has_at(t, left.size(), right);
     });
     if (merge.left < 0 || merge.right < 0 || merge.merged < 0) {
       if (strangers++ == 0) first_stranger = text;
@@ -198,7 +200,7 @@ int32_t Bpe::find_word(std::string_view piece) const {
     size_t at = 0;
     for (ByteReader bytes(piece); bytes.next(&byte, &start);) {
       const size_t length = write_byte(byte, text);
-      if (stored.compare(at, length, std::string_view(text, length)) != 0) return false;
+      if (!has_at(stored, at, {text, length})) return false;
       at += length;
     }
     return at == stored.size();

@@ -3,6 +3,7 @@
 #include <utf8proc.h>
 
 #include "core/utf8.h"
+#include "models/tokenizers/text_part.h"
 
 namespace mote {
 namespace {
@@ -117,7 +118,8 @@ bool is_space(Kind kind) { return kind == Kind::space || kind == Kind::newline; 
 // Bytes of 's 't 're 've 'm 'll 'd at text[at], an apostrophe; 0: none. With any_case letters may
 // be of either case, and the long s U+017F, which Unicode folds to s, is one.
 size_t contraction(std::string_view text, size_t at, bool any_case) {
-  const std::string_view rest = text.substr(at + 1, 2);
+  const std::string_view rest =
+      text_part(text, at + 1, at + 3 < text.size() ? at + 3 : text.size());
   if (any_case && rest == "\xc5\xbf") return 3;
   char letters[2] = {0, 0};
   for (size_t i = 0; i < rest.size(); ++i) {
@@ -222,7 +224,7 @@ size_t PieceScanner::end_of_piece() {
              next = read(text_, segment_end_))
           segment_end_ += next.length;
       }
-      return end_of_gpt2(text_.substr(0, segment_end_), at_);
+      return end_of_gpt2(text_part(text_, 0, segment_end_), at_);
     }
     case Pattern::punctuation_gpt2: {
       Character next = read(text_, at_);
@@ -238,7 +240,7 @@ size_t PieceScanner::end_of_piece() {
              next = read(text_, segment_end_))
           segment_end_ += next.length;
       }
-      const std::string_view segment = text_.substr(0, segment_end_);
+      const std::string_view segment = text_part(text_, 0, segment_end_);
       if (read(segment, at_).kind == Kind::number) return end_of_number(segment, at_);
       if (text_[at_] == ' ' && read(segment, at_ + 1).kind == Kind::number) return at_ + 1;
       return end_of_gpt2(segment, at_);
@@ -250,7 +252,7 @@ size_t PieceScanner::end_of_piece() {
 bool PieceScanner::next(std::string_view* piece) {
   if (at_ >= text_.size()) return false;
   const size_t end = end_of_piece();
-  *piece = text_.substr(at_, end - at_);
+  *piece = text_part(text_, at_, end);
   at_ = end;
   return true;
 }

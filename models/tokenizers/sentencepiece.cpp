@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/utf8.h"
+#include "models/tokenizers/text_part.h"
 
 namespace mote {
 namespace {
@@ -69,7 +70,7 @@ size_t SentencePiece::normalize(std::string_view text, bool first, Scratch& scra
   if (prefix) put(kSpace, 0);
   for (size_t at = 0; at < text.size();) {
     const CodePoint point = read_utf8(text, at);
-    const std::string_view character = text.substr(at, point.length);
+    const std::string_view character = text_part(text, at, at + point.length);
     if (character == " " || character == kSpace) {
       if (!after_space) put(kSpace, at);
       after_space = remove_extra_spaces_;
@@ -154,7 +155,7 @@ size_t SentencePiece::decode(int32_t id, bool first, char* out, size_t capacity)
   }
   size_t length = 0;
   for (size_t at = 0; at < text.size();) {
-    const bool space = text.compare(at, kSpace.size(), kSpace) == 0;
+    const bool space = has_at(text, at, kSpace);
     const bool dropped = space && at == 0 && first && space_prefix_;
     if (!dropped) {
       if (length < capacity) out[length] = space ? ' ' : text[at];

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/tokenizers/text_part.h"
+
 namespace mote {
 namespace {
 
@@ -16,7 +18,7 @@ bool stands_alone(TokenType type) {
 
 SpecialMatcher::Unit SpecialMatcher::unit(std::string_view text, size_t at) const {
   if (at >= text.size()) return {-1, 0};
-  if (spaces_ && text.compare(at, kMark.size(), kMark) == 0) return {' ', kMark.size()};
+  if (spaces_ && has_at(text, at, kMark)) return {' ', kMark.size()};
   return {static_cast<uint8_t>(text[at]), 1};
 }
 
@@ -90,11 +92,13 @@ SpecialMatcher::Match SpecialMatcher::longest(std::string_view text, size_t at, 
   }
 }
 
-SpecialMatcher::Match SpecialMatcher::find(std::string_view text, size_t from, bool all) const {
+SpecialMatcher::Match SpecialMatcher::find(std::string_view text, size_t from, bool all,
+                                           LiteralPlaces literal) const {
   const uint8_t kinds = all ? 3 : 1;
   for (size_t at = from; at < text.size(); ++at) {
     if (!(first_[static_cast<uint8_t>(text[at])] & kinds)) continue;
-    const Match match = longest(text, at, all);
+    const bool here = std::binary_search(literal.at, literal.at + literal.count, at);
+    const Match match = longest(text, at, all && !here);
     if (match.id >= 0) return match;
   }
   return {text.size(), text.size(), -1};

@@ -8,6 +8,7 @@
 
 #include "core/memory.h"
 #include "core/status.h"
+#include "models/tokenizers/tokenizer.h"
 #include "models/tokenizers/vocabulary.h"
 
 namespace mote {
@@ -24,7 +25,7 @@ class SpecialMatcher {
   // The leftmost match at or behind `from`, the longest one there. all: control and unknown tokens
   // too, not only user-defined ones. Time: the text passed over, times the depth of common
   // beginnings.
-  Match find(std::string_view text, size_t from, bool all) const;
+  Match find(std::string_view text, size_t from, bool all, LiteralPlaces literal = {}) const;
 
  private:
   struct Unit {

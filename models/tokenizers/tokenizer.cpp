@@ -7,6 +7,7 @@
 #include "models/tokenizers/bpe.h"
 #include "models/tokenizers/sentencepiece.h"
 #include "models/tokenizers/special_matcher.h"
+#include "models/tokenizers/text_part.h"
 #include "models/tokenizers/token_sink.h"
 #include "models/tokenizers/vocabulary.h"
 
@@ -207,7 +208,7 @@ size_t Tokenizer::scratch_bytes(size_t text_bytes) const {
 }
 
 Status Tokenizer::encode(std::string_view text, uint32_t flags, Arena scratch, mote_token* tokens,
-                         size_t capacity, size_t* count) const {
+                         size_t capacity, size_t* count, LiteralPlaces literal) const {
   *count = 0;
   if (!state_) return fail(MOTE_ERROR_TASK, "this model has no tokenizer");
   if (text.size() > kMaxTextBytes)
@@ -226,8 +227,8 @@ Status Tokenizer::encode(std::string_view text, uint32_t flags, Arena scratch, m
   if ((flags & MOTE_TOKENIZE_FRAME) && state.adds_bos) sink.put_frame(state.bos, 0);
   for (size_t at = 0; at < text.size();) {
     const SpecialMatcher::Match match =
-        state.specials.find(text, at, (flags & MOTE_TOKENIZE_SPECIAL) != 0);
-    const std::string_view plain = text.substr(at, match.start - at);
+        state.specials.find(text, at, (flags & MOTE_TOKENIZE_SPECIAL) != 0, literal);
+    const std::string_view plain = text_part(text, at, match.start);
     // What is plain starts the text or follows a special token.
     if (state.kind == Kind::bpe)
       state.bpe.encode(plain, at, pieces.merger, sink);
@@ -242,6 +243,20 @@ Status Tokenizer::encode(std::string_view text, uint32_t flags, Arena scratch, m
   if (*count > capacity)
     return fail(MOTE_ERROR_BUFFER, "tokens: expected room for %zu, found %zu", *count, capacity);
   return kOk;
+}
+
+size_t Tokenizer::find_control(std::string_view text, size_t from, size_t* end) const {
+  *end = text.size();
+  while (state_ && from < text.size()) {
+    const SpecialMatcher::Match match = state_->specials.find(text, from, true);
+    if (match.id < 0) break;
+    if (state_->vocabulary.type(match.id) != TokenType::user_defined) {
+      *end = match.end;
+      return match.start;
+    }
+    from = match.end;
+  }
+  return text.size();
 }
 
 size_t Tokenizer::decode(int32_t id, bool first, bool skip_special, char* out,

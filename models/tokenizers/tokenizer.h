@@ -23,6 +23,12 @@ enum class TokenType : uint8_t {
   byte = 6
 };
 
+// Places of a text where control tokens are not read, ascending: what users wrote within a prompt.
+struct LiteralPlaces {
+  const uint32_t* at = nullptr;
+  size_t count = 0;
+};
+
 class Tokenizer {
  public:
   Tokenizer() = default;
@@ -61,8 +67,12 @@ class Tokenizer {
   // partition it (a token that covers part of a character covers these bytes; bytes that have no
   // token belong to the one before), except for those of the frame, which cover nothing. Never
   // allocates; scratch has scratch_bytes(text.size()).
+  // literal: places where no control token is read even so.
   Status encode(std::string_view text, uint32_t flags, Arena scratch, mote_token* tokens,
-                size_t capacity, size_t* count) const;
+                size_t capacity, size_t* count, LiteralPlaces literal = {}) const;
+  // Start of the first control token in text at or behind `from`, text.size() if there is none;
+  // *end is behind it.
+  size_t find_control(std::string_view text, size_t from, size_t* end) const;
 
   // Bytes that a token stands for, at most capacity of them are written; returns the full number.
   // `first`: it begins a text (SentencePiece drops the space there that encode() put in). Control
