@@ -71,19 +71,30 @@ void mote_session::plan(mote::Arena& arena, const mote_model& open_model,
     history = arena.take<int32_t>(with.capacity);
     prompt = arena.take<int32_t>(with.capacity);
   }
-  size_t template_bytes = 0, tokenizer_bytes = 0;
-  if (open_model.chat.present()) template_bytes = open_model.chat.scratch_bytes(with.text_bytes);
-  if (open_model.tokenizer.present()) {
-    rendered_bytes = open_model.chat.present() ? 2 * with.text_bytes + mote::kRenderedSlack : 0;
-    rendered = arena.take<char>(rendered_bytes);
-    tokenizer_bytes = open_model.tokenizer.scratch_bytes(std::max(with.text_bytes, rendered_bytes));
-    tokens = arena.take<mote_token>(with.capacity + 1);
-    const size_t longest = open_model.tokenizer.longest_piece();
-    piece = arena.take<char>(longest);
-    characters = arena.take<char>(3 * longest + 12);
-    stops.plan(arena, 3 * longest + 12);
+  plan_text(arena);
+}
+
+void mote_session::plan_text(mote::Arena& arena) {
+  const mote::Tokenizer& tokenizer = model->tokenizer;
+  const size_t guarded = mote::guarded_bytes(sizes.text_bytes);
+  mote::Arena for_template, for_tokenizer;  // scratch: first the one, then the other
+  if (model->chat.present()) {
+    for_template.take<mote_message>(sizes.capacity);
+    for_template.take<char>(guarded);
+    for_template.take<uint8_t>(model->chat.scratch_bytes(guarded));
   }
-  scratch_bytes = std::max(template_bytes, tokenizer_bytes);
+  if (tokenizer.present()) {
+    rendered_bytes = model->chat.present() ? 2 * guarded + mote::kRenderedSlack : 0;
+    rendered = arena.take<char>(rendered_bytes);
+    tokens = arena.take<mote_token>(sizes.capacity + 1);
+    piece = arena.take<char>(tokenizer.longest_piece());
+    characters = arena.take<char>(3 * tokenizer.longest_piece() + 12);
+    stops.plan(arena, 3 * tokenizer.longest_piece() + 12);
+    for_tokenizer.take<uint32_t>(guarded);
+    for_tokenizer.take<uint8_t>(
+        tokenizer.scratch_bytes(std::max(sizes.text_bytes, rendered_bytes)));
+  }
+  scratch_bytes = std::max(for_template.used(), for_tokenizer.used());
   scratch = arena.take<uint8_t>(scratch_bytes);
 }
 

@@ -26,6 +26,10 @@ Status resolve_sizes(const mote_model& model, const mote_session_options& option
 // Slack for an unaligned address included.
 size_t session_bytes(const mote_model& model, const SessionSizes& sizes);
 
+// Messages of text_bytes in all with a byte before each name of a control token in them; more of
+// these are an error.
+inline size_t guarded_bytes(size_t text_bytes) { return text_bytes + text_bytes / 3 + 64; }
+
 // How a computation that may be stopped ended.
 enum class Outcome : uint8_t { done, cancelled, deadline };
 
@@ -64,6 +68,7 @@ struct mote_session {
 
   // Takes every buffer from the arena; the same for a measuring one.
   void plan(mote::Arena& arena, const mote_model& open_model, const mote::SessionSizes& with);
+  void plan_text(mote::Arena& arena);
   mote::Arena scratch_arena() const { return mote::Arena(scratch, scratch_bytes); }
 
   // Every one of these runs inside team.run().
