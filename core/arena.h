@@ -38,7 +38,7 @@ class Arena {
   void* take_bytes(size_t count, size_t size) {
     size_t bytes = 0;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - kAlignment) {
-      used_ = SIZE_MAX;
+      if (measuring()) used_ = SIZE_MAX;
       failed_ = true;
       return nullptr;
     }

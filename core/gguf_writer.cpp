@@ -217,8 +217,8 @@ Status GgufWriter::write_padding() {
 
 Status GgufWriter::begin_data() {
   if (stage_ == Stage::data) return kOk;
-  if (stage_ != Stage::declaring)
-    return fail(MOTE_ERROR_ARGUMENT, "GGUF output: create() is missing");
+  if (stage_ != Stage::declaring || entry_open_)
+    return fail(MOTE_ERROR_ARGUMENT, "GGUF output: not open, or after an error");
   const uint64_t counts[2] = {entry_count(tensor_entries_), entry_count(key_entries_)};
   MOTE_TRY(write("GGUF", 4));
   MOTE_TRY(write(&kVersion, sizeof kVersion));

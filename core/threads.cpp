@@ -185,9 +185,9 @@ Status Team::start(const mote_executor* executor) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
   if (error == 0) return kOk;
-  const uint32_t created = state.created;
+  const uint32_t wanted = threads_ - 1, created = state.created;
   stop();
-  return fail_system(error, "threads: expected to create %u, could create %u", threads_ - 1,
+  return fail_system(error, "threads: expected to create %u, could create %u", wanted,
                      created);
 }
 

@@ -1,0 +1,55 @@
+#include "core/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace mote {
+namespace {
+
+TEST(Format, TableIsConsistent) {
+  std::set<uint32_t> ids;
+  std::set<std::string> names;
+#define FORMAT(format, id, per_block, size)                   \
+  {                                                           \
+    const FormatInfo& info = format_info(Format::format);     \
+    EXPECT_STREQ(info.name, #format);                         \
+    EXPECT_EQ(info.values, per_block##u);                     \
+    EXPECT_EQ(info.bytes, size##u);                           \
+    EXPECT_EQ(find_format(uint32_t{id}), &info);              \
+    EXPECT_EQ(find_format(std::string_view(#format)), &info); \
+    EXPECT_TRUE(ids.insert(id).second);                       \
+    EXPECT_TRUE(names.insert(#format).second);                \
+  }
+#include "core/format.inc"
+#undef FORMAT
+  EXPECT_GE(ids.size(), 30u);
+}
+
+TEST(Format, UnknownOnesAreNull) {
+  for (const uint32_t id : {4u, 5u, 31u, 32u, 33u, 36u, 37u, 38u, 1000u, 0xffffffffu})
+    EXPECT_EQ(find_format(id), nullptr) << id;
+  EXPECT_EQ(find_format(std::string_view("q9_9")), nullptr);
+  EXPECT_EQ(find_format(std::string_view("")), nullptr);
+}
+
+TEST(Format, RowBytes) {
+  EXPECT_EQ(row_bytes(Format::f32, 5), 20u);
+  EXPECT_EQ(row_bytes(Format::q4_1, 64), 40u);
+  EXPECT_EQ(row_bytes(Format::q6_k, 512), 420u);
+}
+
+TEST(Tensor, ShapeProducts) {
+  Tensor tensor;
+  tensor.dimensions = 3;
+  tensor.shape[0] = 4;
+  tensor.shape[1] = 5;
+  tensor.shape[2] = 6;
+  EXPECT_EQ(tensor.columns(), 4u);
+  EXPECT_EQ(tensor.rows(), 30u);
+  EXPECT_EQ(tensor.values(), 120u);
+}
+
+}  // namespace
+}  // namespace mote

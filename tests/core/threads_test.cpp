@@ -1,0 +1,391 @@
+#include "core/threads.h"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <numeric>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace mote {
+namespace {
+
+// A team with its memory.
+class TeamHolder {
+ public:
+  explicit TeamHolder(uint32_t threads, const mote_executor* executor = nullptr) {
+    Arena measuring;
+    team.plan(measuring, threads);
+    const size_t bytes = measuring.used();
+    memory_ = std::aligned_alloc(64, bytes + 64);
+    Arena arena(memory_, bytes);
+    team.plan(arena, threads);
+    EXPECT_FALSE(arena.failed());
+    EXPECT_EQ(arena.used(), bytes);
+    const Status status = team.start(executor);
+    EXPECT_TRUE(status.ok()) << last_error();
+  }
+  ~TeamHolder() {
+    team.stop();
+    std::free(memory_);
+  }
+  Team team;
+
+ private:
+  void* memory_ = nullptr;
+};
+
+// Threads of the test's own that serve as an executor, kept asleep by a condition variable.
+class Pool {
+ public:
+  explicit Pool(uint32_t threads) {
+    for (uint32_t i = 1; i < threads; ++i) threads_.emplace_back([this, i] { serve(i); });
+  }
+  ~Pool() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      quit_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  mote_executor executor() {
+    return {this, [](void* user, void (*task)(void*, uint32_t), void* argument, uint32_t threads) {
+              static_cast<Pool*>(user)->run(task, argument, threads);
+            }};
+  }
+  int runs = 0;
+
+ private:
+  void run(void (*task)(void*, uint32_t), void* argument, uint32_t threads) {
+    ++runs;
+    ASSERT_EQ(threads, threads_.size() + 1);
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      task_ = task;
+      argument_ = argument;
+      left_ = threads - 1;
+      ++round_;
+    }
+    changed_.notify_all();
+    task(argument, 0);
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [&] { return left_ == 0; });
+  }
+  void serve(uint32_t index) {
+    for (int seen = 0;;) {
+      void (*task)(void*, uint32_t);
+      void* argument;
+      {
+        std::unique_lock<std::mutex> lock(mutex_);
+        changed_.wait(lock, [&] { return quit_ || round_ != seen; });
+        if (quit_) return;
+        seen = round_;
+        task = task_;
+        argument = argument_;
+      }
+      task(argument, index);
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+        --left_;
+      }
+      changed_.notify_all();
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::thread> threads_;
+  void (*task_)(void*, uint32_t) = nullptr;
+  void* argument_ = nullptr;
+  uint32_t left_ = 0;
+  int round_ = 0;
+  bool quit_ = false;
+};
+
+// Regions that each read what all threads wrote in the region before: wrong where a barrier leaks.
+void expect_regions_in_order(Team& team, uint32_t threads, int runs, int regions) {
+  std::vector<uint64_t> values(threads, 1), next(threads);
+  uint64_t expected = 1;  // of every element; plain memory, so that TSan sees a missing edge
+  for (int run = 0; run < runs; ++run) {
+    team.run([&] {
+      for (int region = 0; region < regions; ++region) {
+        team.parallel([&](uint32_t thread, uint32_t count) {
+          EXPECT_EQ(count, threads);
+          next[thread] = std::accumulate(values.begin(), values.end(), uint64_t{1});
+        });
+        expected = expected * threads + 1;
+        values.swap(next);
+        for (const uint64_t value : values) ASSERT_EQ(value, expected) << run << " " << region;
+      }
+    });
+  }
+}
+
+double process_cpu_seconds() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+void sleep_ms(long ms) {
+  const timespec time = {ms / 1000, ms % 1000 * 1'000'000};
+  nanosleep(&time, nullptr);
+}
+
+TEST(Team, ManyRegions) {
+  for (const uint32_t threads : {1u, 2u, 3u, 5u}) {
+    TeamHolder holder(threads);
+    EXPECT_EQ(holder.team.threads(), threads);
+    expect_regions_in_order(holder.team, threads, 40, 100);
+  }
+}
+
+TEST(Team, ManyMoreThreadsThanCpus) {
+  TeamHolder holder(33);
+  expect_regions_in_order(holder.team, 33, 5, 20);
+}
+
+TEST(Team, EveryThreadTakesPartOnItsOwn) {
+  TeamHolder holder(4);
+  std::vector<pthread_t> seen(4);
+  holder.team.run([&] {
+    holder.team.parallel([&](uint32_t thread, uint32_t) { seen[thread] = pthread_self(); });
+  });
+  EXPECT_TRUE(pthread_equal(seen[0], pthread_self()));
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < i; ++j) EXPECT_FALSE(pthread_equal(seen[i], seen[j]));
+}
+
+TEST(Team, ThreadsAreThereAtTheSameTime) {
+  TeamHolder holder(4);
+  std::atomic<uint32_t> arrived{0};
+  holder.team.run([&] {
+    holder.team.parallel([&](uint32_t, uint32_t count) {
+      arrived.fetch_add(1);
+      while (arrived.load() < count) std::this_thread::yield();
+    });
+  });
+  EXPECT_EQ(arrived.load(), 4u);
+}
+
+TEST(Team, RunsWithoutRegionsAndLongPausesBetween) {
+  TeamHolder holder(3);
+  int calls = 0;
+  for (int i = 0; i < 100; ++i) holder.team.run([&] { ++calls; });
+  EXPECT_EQ(calls, 100);
+  expect_regions_in_order(holder.team, 3, 3, 3);
+  std::atomic<int> parts{0};
+  holder.team.run([&] {
+    for (int i = 0; i < 5; ++i) {
+      holder.team.parallel([&](uint32_t, uint32_t) { parts.fetch_add(1); });
+      sleep_ms(2);  // the workers have gone to sleep within the run
+    }
+  });
+  EXPECT_EQ(parts.load(), 15);
+}
+
+TEST(Team, CallerWaitsForASlowWorker) {
+  TeamHolder holder(2);
+  int written = 0;
+  holder.team.run([&] {
+    for (int i = 0; i < 5; ++i)
+      holder.team.parallel([&](uint32_t thread, uint32_t) {
+        if (thread == 0) return;
+        sleep_ms(3);  // the caller has gone to sleep
+        ++written;
+      });
+  });
+  EXPECT_EQ(written, 5);
+}
+
+TEST(Team, IdleCostsNothing) {
+  TeamHolder holder(4);
+  expect_regions_in_order(holder.team, 4, 3, 10);
+  sleep_ms(5);
+  const double before = process_cpu_seconds();
+  sleep_ms(200);
+  EXPECT_LT(process_cpu_seconds() - before, 0.01);
+}
+
+TEST(Team, WorkersSleepWhileTheCallerWorksAlone) {
+  TeamHolder holder(3);
+  holder.team.run([&] {
+    holder.team.parallel([](uint32_t, uint32_t) {});
+    sleep_ms(2);
+    const double before = process_cpu_seconds();
+    sleep_ms(200);
+    EXPECT_LT(process_cpu_seconds() - before, 0.01);
+  });
+}
+
+TEST(Team, StopsAndStartsAgain) {
+  TeamHolder holder(3);
+  holder.team.stop();
+  EXPECT_EQ(holder.team.threads(), 1u);
+  int calls = 0;
+  holder.team.run([&] { holder.team.parallel([&](uint32_t, uint32_t count) { calls += count == 1; }); });
+  EXPECT_EQ(calls, 1);
+  holder.team.stop();
+  for (int i = 0; i < 20; ++i) {
+    TeamHolder next(2 + i % 4);
+    if (i % 3) expect_regions_in_order(next.team, 2 + i % 4, 1, i);
+  }
+}
+
+TEST(Team, ManyTeamsAtOnce) {
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i)
+    callers.emplace_back([] {
+      TeamHolder holder(3);
+      expect_regions_in_order(holder.team, 3, 10, 20);
+    });
+  for (std::thread& caller : callers) caller.join();
+}
+
+TEST(Team, RunsFromDifferentThreadsOneAfterAnother) {
+  TeamHolder holder(3);
+  for (int i = 0; i < 5; ++i)
+    std::thread([&] { expect_regions_in_order(holder.team, 3, 2, 10); }).join();
+}
+
+TEST(Team, Executor) {
+  for (const uint32_t threads : {2u, 3u, 6u}) {
+    Pool pool(threads);
+    const mote_executor executor = pool.executor();
+    TeamHolder holder(threads, &executor);
+    expect_regions_in_order(holder.team, threads, 20, 30);
+    holder.team.run([] {});  // no region
+    expect_regions_in_order(holder.team, threads, 2, 1);
+    EXPECT_EQ(pool.runs, 23);
+  }
+}
+
+TEST(Team, ExecutorOfOneThreadIsNotNeeded) {
+  const mote_executor executor = {nullptr, [](void*, void (*)(void*, uint32_t), void*, uint32_t) { FAIL(); }};
+  TeamHolder holder(1, &executor);
+  expect_regions_in_order(holder.team, 1, 2, 2);
+}
+
+// Tasks that begin one after the other, the first last.
+TEST(Team, ExecutorThatIsSlowToBegin) {
+  const mote_executor executor = {
+      nullptr, [](void*, void (*task)(void*, uint32_t), void* argument, uint32_t threads) {
+        std::vector<std::thread> all;
+        for (uint32_t i = threads; i-- > 0;) {
+          all.emplace_back([=] { task(argument, i); });
+          sleep_ms(2);
+        }
+        for (std::thread& thread : all) thread.join();
+      }};
+  TeamHolder holder(4, &executor);
+  expect_regions_in_order(holder.team, 4, 3, 5);
+  holder.team.run([] {});
+}
+
+TEST(Team, ErrorsAreStatus) {
+  {
+    Team team;
+    Arena measuring;
+    team.plan(measuring, 4);
+    EXPECT_EQ(team.start(nullptr).code(), MOTE_ERROR_MEMORY);
+  }
+  {
+    Team team;
+    Arena measuring;
+    team.plan(measuring, 4);
+    std::vector<uint8_t> block(measuring.used());
+    void* base = std::aligned_alloc(64, measuring.used());
+    Arena small(base, measuring.used() - 64);
+    team.plan(small, 4);
+    EXPECT_TRUE(small.failed());
+    EXPECT_EQ(team.start(nullptr).code(), MOTE_ERROR_MEMORY);
+    std::free(base);
+  }
+  Pool pool(2);
+  const mote_executor broken = {nullptr, nullptr};
+  Team team;
+  Arena measuring;
+  team.plan(measuring, 2);
+  void* base = std::aligned_alloc(64, measuring.used());
+  Arena arena(base, measuring.used());
+  team.plan(arena, 2);
+  EXPECT_EQ(team.start(&broken).code(), MOTE_ERROR_ARGUMENT);
+  team.stop();
+  std::free(base);
+}
+
+TEST(Team, TooManyThreadsIsAnErrorThatLeavesNone) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NPROC, &before), 0);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers end the program where a thread cannot be created";
+#endif
+  Team team;
+  Arena measuring;
+  team.plan(measuring, 2000);
+  void* base = std::aligned_alloc(64, measuring.used());
+  Arena arena(base, measuring.used());
+  team.plan(arena, 2000);
+  // Address space for a few stacks only: pthread_create fails, for root too.
+  rlimit space;
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &space), 0);
+  size_t used = 0;
+  if (FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%zu", &used) != 1) used = 0;
+    std::fclose(file);
+  }
+  ASSERT_GT(used, 0u);
+  rlimit tight = space;
+  tight.rlim_cur = used * 4096 + (size_t{40} << 20);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
+  const Status status = team.start(nullptr);
+  setrlimit(RLIMIT_AS, &space);
+  EXPECT_EQ(status.code(), MOTE_ERROR_IO);
+  EXPECT_NE(std::string(last_error()).find("expected to create 1999"), std::string::npos) << last_error();
+  EXPECT_EQ(team.threads(), 1u);
+  std::free(base);
+}
+
+TEST(Team, WorkersLeaveTheProgramsSignalsAlone) {
+  TeamHolder holder(3);
+  holder.team.run([&] {
+    holder.team.parallel([](uint32_t thread, uint32_t) {
+      sigset_t blocked;
+      pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+      EXPECT_EQ(sigismember(&blocked, SIGINT), thread == 0 ? 0 : 1);
+      EXPECT_EQ(sigismember(&blocked, SIGTERM), thread == 0 ? 0 : 1);
+      EXPECT_EQ(sigismember(&blocked, SIGSEGV), 0);
+    });
+  });
+}
+
+TEST(Split, CoversAllInOrderWithWholeGrains) {
+  for (const size_t count : {0u, 1u, 5u, 31u, 32u, 33u, 1000u})
+    for (const size_t grain : {1u, 4u, 32u})
+      for (const size_t parts : {1u, 2u, 3u, 7u, 40u}) {
+        size_t at = 0, least = SIZE_MAX, most = 0;
+        for (size_t i = 0; i < parts; ++i) {
+          const Range range = split(count, grain, i, parts);
+          EXPECT_EQ(range.first, at);
+          EXPECT_LE(range.first, range.last);
+          EXPECT_TRUE(range.first % grain == 0 || range.first == count);
+          least = std::min(least, range.last - range.first);
+          most = std::max(most, range.last - range.first);
+          at = range.last;
+        }
+        EXPECT_EQ(at, count);
+        EXPECT_LE(most - least, 2 * grain - 1);
+      }
+}
+
+}  // namespace
+}  // namespace mote
