@@ -1,5 +1,5 @@
 // Activations of the feed-forward part, alone or as a gate: activation(gate) * up.
-#include "kernels/kernels.h"
+#include "kernels/declarations.h"
 #include "kernels/simd.h"
 
 namespace mote {

@@ -45,57 +45,61 @@ size_t linear_scratch_bytes(size_t columns);
 
 // Keys of one layer and one key/value head lie in panels of kKeyBlock positions, transposed:
 // keys[block][head_dim][kKeyBlock]; values in rows: values[block][kKeyBlock][head_dim]. A cache of a window is a ring:
-// the block of position p is (p / kKeyBlock) % blocks.
+// the block of position p is (p / kKeyBlock) % blocks. Slots that were never written may hold anything.
 inline constexpr size_t kKeyBlock = 64;
-enum class KvType : uint32_t { f16 = 0, q8_0 = 1, f32 = 2 };  // as MOTE_KV_...
+enum class KvType : uint32_t { f16 = 0, q8_0 = 1, f32 = 2 };  // as MOTE_KV_...; no kernel for q8_0 yet
 
-// Writes the key or value of one position and one head.
-struct KvRow {
-  const float* x;     // [head_dim]
-  uint8_t* cache;     // start of the keys or values of this layer and head
-  size_t head_dim;
-  size_t position, blocks;  // blocks in the cache
+// store_key, store_value: the keys or values of one head at positions position, position + 1, ...
+struct KvRows {
+  const float* x;  // x[token * x_stride + i], i < head_dim
+  size_t x_stride;
+  size_t tokens, head_dim, position;
+  uint8_t* cache;  // start of this layer's and head's keys or values
+  size_t blocks;   // in the cache
   KvType type;
 };
 
-// Partial attention of the `group` query heads that share one key/value head, over the keys of one segment. A query at
-// position p sees keys k <= p (all keys, if not causal) with p - k < window (window 0: no limit; not causal: |p - k| <
-// window). Scores: scale * q.k, then cap * tanh(score / cap) if cap > 0. Streaming softmax in blocks of kKeyBlock keys by
-// absolute position, ascending, so a result does not depend on the split of queries over calls, threads or chunks.
-// A query that sees no key of the segment gives max = -inf, sum = 0 and zeros.
+// Attention of the `group` query heads that share one key/value head, over the keys first_key <= k < last_key; the cache
+// holds those that a query sees. A query at position p sees keys k <= p (all, if not causal) with p - k < window (0: no
+// limit; not causal: |p - k| < window). Scores: scale * q.k, then cap * tanh(score / cap) if cap > 0. A query that sees no
+// key gives zeros.
+// Canonical order, the same for any split of tokens, heads and keys over calls: q.k sums over ascending dimensions; within
+// a segment of kKeySegment keys by absolute position, streaming softmax over blocks of kKeyBlock keys, ascending; the
+// segments are then folded in ascending order.
+inline constexpr size_t kKeySegment = 256;
 struct AttentionTask {
-  const float* q;         // q[token * q_stride + g * head_dim]
+  const float* q;  // q[token * q_stride + g * head_dim]
   size_t q_stride;
   size_t tokens, group, head_dim;
-  size_t position;        // of the first token
-  const uint8_t* keys;    // start of this layer's and head's cache
+  size_t position;            // of the first token
+  const uint8_t* keys;        // start of this layer's and head's cache
   const uint8_t* values;
-  size_t blocks;          // in the cache
+  size_t blocks;              // in the cache
   KvType type;
-  size_t first_key, last_key;  // the segment; first_key is a multiple of kKeyBlock
+  size_t first_key, last_key;  // first_key is a multiple of kKeySegment
   bool causal;
   size_t window;
   float scale, cap;
-  // Not normalised: out[token * out_stride + g * head_dim], and [token * state_stride + g] of the two others.
-  float* out;
-  size_t out_stride;
-  float* max;
-  float* sum;
-  size_t state_stride;
-  uint8_t* scratch;       // attention_scratch_bytes(head_dim, group), aligned to 64; one per thread
+  float* out;  // out[token * out_stride + g * out_head_stride + i], i < head_dim
+  size_t out_stride, out_head_stride;
+  // The keys lie in one segment, and out gets a partial result for attention_merge: head_dim sums, not normalised, then the
+  // maximum of the scores and the sum of exp(score - maximum).
+  bool partial;
+  uint8_t* scratch;  // attention_scratch_bytes(head_dim), aligned to 64; one per thread
 };
-size_t attention_scratch_bytes(size_t head_dim, size_t group);
+inline constexpr size_t kAttentionRows = 128;  // (token, head) pairs that a kernel works on at a time
+constexpr size_t attention_scratch_bytes(size_t head_dim) {
+  const size_t padded = (head_dim + 15) / 16 * 16;
+  return 4 * (8 * kKeyBlock + kKeyBlock * head_dim + kKeyBlock * padded + kAttentionRows * (2 * padded + 16 + 4)) +
+         8 * kAttentionRows;
+}
 
-// Merges the partial results of `segments` segments in their order and normalises: out = sum_s exp(max_s - max) o_s / sum.
-// One (token, head). Segment s lies at out + s * part_stride, max + s * state_stride, sum + s * state_stride.
+// Folds the partial results of one query and head, ascending segments, and normalises.
 struct AttentionMerge {
-  const float* parts;
+  const float* parts;  // parts[segment * part_stride + i], i < head_dim + 2
   size_t part_stride;
-  const float* max;
-  const float* sum;
-  size_t state_stride;
   size_t segments, head_dim;
-  float* out;             // [head_dim]; zeros where no key was seen
+  float* out;  // [head_dim]; zeros where no key was seen
 };
 
 // rms_norm: y = x / sqrt(mean(x^2) + eps) * weight. layer_norm: y = (x - mean) / sqrt(variance + eps) * weight + bias (bias
@@ -103,7 +107,7 @@ struct AttentionMerge {
 // rope: turns pairs (i, i + pairs) of each head, or (2 i, 2 i + 1) if interleaved, by the angle whose cosine[i] and sine[i]
 // are given, i < pairs. silu: x * sigmoid(x). ..._gate: act(gate) * up. gelu_tanh: the tanh approximation; gelu_erf: exact.
 // add: y += x. scale: y *= factor. softcap: y = cap * tanh(y / cap). softmax: with the maximum subtracted; all -inf gives
-// zeros. log_sum_exp: f64 sum of exp(x - max). argmax: first index of the largest; NaN never wins; n if nothing is finite.
+// zeros. log_sum_exp: f64 sum of exp(x - max). argmax: first index of the largest; NaN never wins; n if all are NaN or -inf.
 struct Kernels {
   const char* isa;
 #define KERNEL(type, name, parameters) type(*name) parameters;

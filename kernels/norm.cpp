@@ -1,5 +1,5 @@
 // Norms of one row.
-#include "kernels/kernels.h"
+#include "kernels/declarations.h"
 #include "kernels/simd.h"
 
 namespace mote {

@@ -1,5 +1,5 @@
 // Rotary positions.
-#include "kernels/kernels.h"
+#include "kernels/declarations.h"
 #include "kernels/simd.h"
 
 namespace mote {

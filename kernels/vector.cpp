@@ -1,5 +1,5 @@
 // Element by element, and reductions of one row.
-#include "kernels/kernels.h"
+#include "kernels/declarations.h"
 #include "kernels/simd.h"
 
 namespace mote {

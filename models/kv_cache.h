@@ -12,11 +12,16 @@
 namespace mote {
 
 // Layout per layer and key/value head: kernels.h. Layers with a window keep a ring of window +
-// batch_tokens positions.
+// batch_tokens positions; a model that is not causal keeps nothing from call to call, so its layers
+// share one layer's memory.
 class KvCache {
  public:
-  // The same calls with a measuring arena give the size. batch_tokens: the largest chunk that
-  // attend() gets.
+  // Takes what it needs; the same calls with a measuring arena give the size. type: f16 or f32 (the
+  // caller refuses others); batch_tokens: the largest chunk that attend() gets, threads: of the
+  // team. The spec stays the caller's. Bytes, each piece rounded up to Arena::kAlignment: per layer
+  // 2 * kv_heads * head_dim * element size * positions, rounded up to kKeyBlock; per thread
+  // attention_scratch_bytes(head_dim); with more than one thread, partial results of max(group,
+  // min(16, group * batch_tokens)) rows per key/value head and segment.
   void plan(Arena& arena, const Spec& spec, KvType type, size_t capacity, size_t batch_tokens,
             uint32_t threads);
 
@@ -24,8 +29,9 @@ class KvCache {
   KvType type() const { return type_; }
   // Stores keys [tokens][kv_heads * head_dim] (already turned) and values of positions position ...
   // and computes out[t][heads * head_dim] for the queries q[t][...] of the same positions, from
-  // what the cache then holds. Strides in floats. Work is split over the team by heads, queries and
-  // fixed segments of keys; the bits do not depend on it.
+  // what the cache then holds: out may be q. Strides in floats. Work is split over the team by
+  // heads, queries and segments of keys; the bits do not depend on it. Inside team.run(). position
+  // + tokens <= capacity, tokens <= batch_tokens; not causal: position is 0.
   void attend(Team& team, const Kernels& kernels, uint32_t layer, size_t position, size_t tokens,
               const float* q, size_t q_stride, const float* k, const float* v, size_t kv_stride,
               float* out, size_t out_stride);
@@ -37,14 +43,31 @@ class KvCache {
   struct Layer {
     uint8_t* keys;
     uint8_t* values;
-    size_t blocks;
+    size_t blocks, window;
   };
-  const Spec* spec_ = nullptr;
-  KvType type_ = KvType::f16;
+  struct Call;
+
+  size_t head_bytes(const Layer& layer) const;
+  void store(Team& team, const Kernels& kernels, const Layer& layer, size_t position, size_t tokens,
+             const float* k, const float* v, size_t kv_stride) const;
+  void run_rows(const Call& call, size_t unit, size_t per_head, uint32_t thread) const;
+  void run_segment(const Call& call, size_t unit, uint32_t thread);
+  void merge(const Call& call, size_t kv_head) const;
+
   size_t capacity_ = 0, batch_tokens_ = 0;
+  size_t layer_count_ = 0, kv_heads_ = 0, group_ = 0, head_dim_ = 0;
+  bool causal_ = true;
+  float scale_ = 1.0f, cap_ = 0.0f;
+  KvType type_ = KvType::f16;
+  uint32_t threads_ = 1;
+  size_t kept_ = 0;  // rings hold nothing below this position
   Layer* layers_ = nullptr;
-  float* partial_ = nullptr;  // per thread or task: partial results of segments
-  uint8_t* scratch_ = nullptr;
+  uint8_t* scratch_ = nullptr;  // [threads][attention_scratch_bytes]
+  // [kv_heads][partial_rows][segments][partial_stride], and how many segments of a head are not
+  // done.
+  float* partial_ = nullptr;
+  uint32_t* pending_ = nullptr;
+  size_t partial_rows_ = 0, partial_segments_ = 0, partial_stride_ = 0;
 };
 
 }  // namespace mote

@@ -1,0 +1,449 @@
+// Exact streaming attention over the cache. Rows are (token, head) pairs; a tile of rows meets a
+// block of kKeyBlock keys: scores, their exponentials, and the weighted sum of the values. What is
+// summed for a row, and in which order, depends on its position only: never on the other rows of a
+// tile or call.
+#include "kernels/declarations.h"
+#include "kernels/simd.h"
+
+namespace mote {
+namespace MOTE_ISA {
+namespace {
+
+constexpr float kInfinity = __builtin_inff();
+constexpr size_t kTileRows = kLanes == 16 ? 8 : 4;
+// Accumulators that stay in registers beside operands: half of the register file.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int kAccumulators = 16;
+#else
+constexpr int kAccumulators = 8;
+#endif
+// Vectors per row of a register tile of `rows` rows: a power of two, at most 8.
+constexpr int tile_vectors(int rows) {
+  int n = 8;
+  while (n > 1 && n * rows > kAccumulators) n /= 2;
+  return n;
+}
+
+MOTE_INLINE F32 load_any(const float* p) { return load(p); }
+MOTE_INLINE F32 load_any(const uint16_t* p) { return load_f16(p); }
+constexpr size_t padded(size_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
+
+// c[r][j] = c[r][j] * factor[r] + sum over first <= i < last, ascending, of a[r][i] * b[i *
+// b_stride + j], for the lanes of kVectors vectors; without factor c starts from 0. ahead > 0:
+// b[... + ahead] will be read soon.
+template <int kRows, int kVectors, class T>
+MOTE_INLINE void multiply_tile(const float* const* a, size_t first, size_t last, const T* b,
+                               size_t b_stride, float* c, size_t c_stride, const float* factor,
+                               size_t ahead) {
+  constexpr size_t kLine = 64 / sizeof(T);
+  const float* row[kRows];
+  F32 sum[kRows][kVectors];
+  for (int r = 0; r < kRows; ++r) {
+    row[r] = a[r];
+    for (int v = 0; v < kVectors; ++v)
+      sum[r][v] = factor ? load(c + r * c_stride + v * kLanes) * broadcast(factor[r]) : zero();
+  }
+  for (size_t i = first; i < last; ++i) {
+    const T* line = b + i * b_stride;
+    if (ahead)
+      for (size_t at = 0; at < kVectors * kLanes; at += kLine) prefetch(line + ahead + at);
+    F32 column[kVectors];
+    for (int v = 0; v < kVectors; ++v) column[v] = load_any(line + v * kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const F32 x = broadcast(row[r][i]);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = fma(x, column[v], sum[r][v]);
+    }
+  }
+  for (int r = 0; r < kRows; ++r)
+    for (int v = 0; v < kVectors; ++v) store(c + r * c_stride + v * kLanes, sum[r][v]);
+}
+
+// multiply_tile over `vectors` vectors.
+template <int kRows, class T>
+void multiply_rows(const float* const* a, size_t first, size_t last, const T* b, size_t b_stride,
+                   size_t vectors, float* c, size_t c_stride, const float* factor, size_t ahead) {
+  constexpr int kWide = tile_vectors(kRows);
+  size_t v = 0;
+#define MOTE_TILE(n)                                                                          \
+  if constexpr (kWide >= n)                                                                   \
+    for (; v + n <= vectors; v += n)                                                          \
+  multiply_tile<kRows, n>(a, first, last, b + v * kLanes, b_stride, c + v * kLanes, c_stride, \
+                          factor, ahead)
+  MOTE_TILE(8);
+  MOTE_TILE(4);
+  MOTE_TILE(2);
+  MOTE_TILE(1);
+#undef MOTE_TILE
+}
+
+template <class T>
+void multiply(size_t rows, const float* const* a, size_t first, size_t last, const T* b,
+              size_t b_stride, size_t vectors, float* c, size_t c_stride, const float* factor,
+              size_t ahead) {
+  switch (rows) {
+#define MOTE_ROWS(n) \
+  return multiply_rows<n>(a, first, last, b, b_stride, vectors, c, c_stride, factor, ahead)
+    case 1:
+      MOTE_ROWS(1);
+    case 2:
+      MOTE_ROWS(2);
+    case 3:
+      MOTE_ROWS(3);
+    case 4:
+      MOTE_ROWS(4);
+    default:
+      MOTE_ROWS(kTileRows);
+#undef MOTE_ROWS
+  }
+}
+
+// Running state of one row: maximum of the scores, and per lane the sum of exp(score - maximum).
+struct RowState {
+  float* top;
+  float* sums;  // [kLanes]
+};
+
+// s[lo..hi), raw scores of one block, become exp(score - maximum); the state takes them in. Returns
+// the factor for what was summed before.
+MOTE_INLINE float softmax_block(float* s, size_t lo, size_t hi, float scale, float cap,
+                                RowState state) {
+  constexpr size_t kVectors = kKeyBlock / kLanes;
+  const F32 low = broadcast(-kInfinity), factor = broadcast(scale);
+  const size_t begin = lo / kLanes, end = (hi + kLanes - 1) / kLanes;
+  F32 x[kVectors], best = low;
+  for (size_t v = begin; v < end; ++v) {
+    x[v] = load(s + v * kLanes) * factor;
+    if (cap > 0.0f) x[v] = broadcast(cap) * tanh(x[v] * broadcast(1.0f / cap));
+    if (lo > v * kLanes || hi < (v + 1) * kLanes) {
+      const F32 at = lane_numbers() + broadcast(static_cast<float>(v * kLanes));
+      x[v] = select(at < broadcast(static_cast<float>(lo)), low, x[v]);
+      x[v] = select(at < broadcast(static_cast<float>(hi)), x[v], low);
+    }
+    best = max(best, x[v]);
+  }
+  const float before = *state.top, block = largest(best);
+  const float top = block > before ? block : before;
+  const F32 shift = broadcast(top == -kInfinity ? 0.0f : top);
+  const F32 decay = exp_negative(broadcast(before) - shift);
+  F32 sums = load(state.sums) * decay;
+  for (size_t v = begin; v < end; ++v) {
+    const F32 e = exp_negative(x[v] - shift);
+    store(s + v * kLanes, e);
+    sums = sums + e;
+  }
+  store(state.sums, sums);
+  *state.top = top;
+  alignas(64) float lanes[kLanes];
+  store(lanes, decay);
+  return lanes[0];
+}
+
+MOTE_INLINE float exp_of_difference(float x, float top) {
+  alignas(64) float lanes[kLanes];
+  store(lanes, exp_negative(broadcast(x - top)));
+  return lanes[0];
+}
+
+// Folds the result of a segment (part, part_top, part_sum) into what came before (y, *top, *sum).
+MOTE_INLINE void fold_segment(float* y, float* top, float* sum, const float* part, float part_top,
+                              float part_sum, size_t n) {
+  if (part_top == -kInfinity) return;  // the row saw none of its keys
+  const bool first = *top == -kInfinity;
+  const float joint = first || part_top > *top ? part_top : *top;
+  const float a = first ? 0.0f : exp_of_difference(*top, joint);
+  const float b = exp_of_difference(part_top, joint);
+  *sum = first ? part_sum * b : *sum * a + part_sum * b;
+  *top = joint;
+  const F32 old = broadcast(a), fresh = broadcast(b);
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const F32 v = load(part + i) * fresh;
+    store(y + i, first ? v : fma(load(y + i), old, v));
+  }
+  if (i < n) {
+    const F32 v = load_partial(part + i, n - i) * fresh;
+    store_partial(y + i, first ? v : fma(load_partial(y + i, n - i), old, v), n - i);
+  }
+}
+
+// y = x / sum; zeros where there was no key.
+MOTE_INLINE void normalise(float* y, const float* x, float sum, size_t n) {
+  const bool empty = sum == 0.0f;
+  const F32 factor = broadcast(1.0f / sum);
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(y + i, empty ? zero() : load(x + i) * factor);
+  if (i < n) store_partial(y + i, empty ? zero() : load_partial(x + i, n - i) * factor, n - i);
+}
+
+// Up to kAttentionRows rows of a task, walked over all of its blocks.
+template <class T>
+class Pass {
+ public:
+  Pass(const AttentionTask& task, size_t first_row, size_t rows)
+      : t_(task), first_row_(first_row), rows_(rows), pitch_(padded(task.head_dim)) {
+    float* at = reinterpret_cast<float*>(task.scratch);
+    const size_t wide = (task.head_dim + 15) / 16 * 16;
+    auto take = [&at](size_t n) MOTE_LAMBDA {
+      float* piece = at;
+      at += n;
+      return piece;
+    };
+    scores_ = take(8 * kKeyBlock);
+    sums_ = take(kAttentionRows * 16);
+    top_ = take(kAttentionRows);
+    total_top_ = take(kAttentionRows);
+    total_sum_ = take(kAttentionRows);
+    values_ = take(kKeyBlock * wide);
+    out_ = take(kAttentionRows * wide);
+    total_ = take(kAttentionRows * wide);
+    keys_ = take(kKeyBlock * task.head_dim);
+    position_ = reinterpret_cast<size_t*>(take(2 * kAttentionRows));
+    for (size_t r = 0; r < rows; ++r) position_[r] = task.position + (first_row + r) / task.group;
+  }
+
+  MOTE_INLINE void run() {
+    const size_t begin = first_visible(position_[0]);
+    const size_t end = end_visible(position_[rows_ - 1]);
+    const size_t first_segment = begin / kKeySegment;
+    const bool fold = end > begin && (end - 1) / kKeySegment != first_segment;
+    start_segment();
+    if (fold) {
+      for (size_t r = 0; r < rows_; ++r) {
+        total_top_[r] = -kInfinity;
+        total_sum_[r] = 0.0f;
+      }
+    }
+    for (size_t block = begin / kKeyBlock; block * kKeyBlock < end; ++block) {
+      if (block * kKeyBlock % kKeySegment == 0 && block * kKeyBlock > begin) {
+        fold_all();
+        start_segment();
+      }
+      add_block(block, (block + 1) * kKeyBlock < end);
+    }
+    if (fold) fold_all();
+    finish(fold);
+  }
+
+ private:
+  // Keys [first_visible, end_visible) are those that a query at position p sees.
+  MOTE_INLINE size_t first_visible(size_t p) const {
+    const size_t first = t_.window && p + 1 > t_.window ? p + 1 - t_.window : 0;
+    return first > t_.first_key ? first : t_.first_key;
+  }
+  MOTE_INLINE size_t end_visible(size_t p) const {
+    size_t end = t_.last_key;
+    if (t_.causal && p + 1 < end) end = p + 1;
+    if (!t_.causal && t_.window && p + t_.window < end) end = p + t_.window;
+    return end;
+  }
+  MOTE_INLINE void start_segment() {
+    for (size_t r = 0; r < rows_; ++r) {
+      top_[r] = -kInfinity;
+      store(sums_ + r * kLanes, zero());
+      for (size_t i = 0; i < pitch_; i += kLanes) store(out_ + r * pitch_ + i, zero());
+    }
+  }
+  MOTE_INLINE void fold_all() {
+    for (size_t r = 0; r < rows_; ++r)
+      fold_segment(total_ + r * pitch_, total_top_ + r, total_sum_ + r, out_ + r * pitch_, top_[r],
+                   sum(load(sums_ + r * kLanes)), pitch_);
+  }
+  MOTE_INLINE void finish(bool folded) {
+    for (size_t r = 0; r < rows_; ++r) {
+      const size_t row = first_row_ + r, token = row / t_.group, g = row % t_.group;
+      float* y = t_.out + token * t_.out_stride + g * t_.out_head_stride;
+      const float* x = (folded ? total_ : out_) + r * pitch_;
+      const float all = folded ? total_sum_[r] : sum(load(sums_ + r * kLanes));
+      if (!t_.partial) {
+        normalise(y, x, all, t_.head_dim);
+      } else {
+        for (size_t i = 0; i < t_.head_dim; ++i) y[i] = x[i];
+        y[t_.head_dim] = top_[r];
+        y[t_.head_dim + 1] = all;
+      }
+    }
+  }
+
+  MOTE_INLINE void add_block(size_t block, bool more) {
+    const size_t base = block * kKeyBlock;
+    const size_t at = block % t_.blocks * kKeyBlock * t_.head_dim;
+    const T* keys = reinterpret_cast<const T*>(t_.keys) + at;
+    const T* values = reinterpret_cast<const T*>(t_.values) + at;
+    const size_t end = end_visible(position_[rows_ - 1]);
+    const size_t last = end - base < kKeyBlock ? end - base : kKeyBlock;
+    const size_t ahead = more && (block + 1) % t_.blocks != 0 ? kKeyBlock * t_.head_dim : 0;
+    const bool expand_keys = sizeof(T) != sizeof(float) && rows_ > kTileRows;
+    const bool expand_values = expand_keys || pitch_ != t_.head_dim;
+    if (expand_keys)
+      for (size_t i = 0; i < kKeyBlock * t_.head_dim; i += kLanes)
+        store(keys_ + i, load_any(keys + i));
+    if (expand_values) copy_values(values, last);
+    for (size_t r = 0; r < rows_;) {
+      size_t lo[kTileRows], hi[kTileRows], n = 0;
+      for (; n < kTileRows && r + n < rows_; ++n) {
+        const size_t p = position_[r + n], first = first_visible(p), stop = end_visible(p);
+        lo[n] = first > base ? first - base : 0;
+        hi[n] = stop > base ? stop - base : 0;
+        if (hi[n] > kKeyBlock) hi[n] = kKeyBlock;
+        if (lo[n] >= hi[n]) break;  // sees nothing of this block
+      }
+      if (n == 0) {
+        ++r;
+        continue;
+      }
+      if (n < kTileRows && n > 4) n = 4;
+      if (expand_keys)
+        score(r, n, lo, hi, static_cast<const float*>(keys_), 0);
+      else
+        score(r, n, lo, hi, keys, ahead);
+      if (expand_values)
+        weigh(r, n, lo, hi, static_cast<const float*>(values_), pitch_, 0);
+      else
+        weigh(r, n, lo, hi, values, t_.head_dim, ahead);
+      r += n;
+    }
+  }
+  // The first `last` rows as floats, padded to whole vectors.
+  MOTE_INLINE void copy_values(const T* values, size_t last) {
+    const size_t n = t_.head_dim;
+    if (pitch_ == n) {
+      for (size_t i = 0; i < last * n; i += kLanes) store(values_ + i, load_any(values + i));
+      return;
+    }
+    for (size_t j = 0; j < last; ++j)
+      for (size_t i = 0; i < pitch_; ++i)
+        values_[j * pitch_ + i] = i < n ? to_single(values[j * n + i]) : 0.0f;
+  }
+  static MOTE_INLINE float to_single(float x) { return x; }
+  static MOTE_INLINE float to_single(uint16_t x) { return f16_to_float(x); }
+
+  // scores_[i][...] = exp(score - maximum) of row r + i, i < n; factor_[i] for its sums so far.
+  template <class K>
+  MOTE_INLINE void score(size_t r, size_t n, const size_t* lo, const size_t* hi, const K* keys,
+                         size_t ahead) {
+    const float* q[kTileRows];
+    size_t end = 0;
+    for (size_t i = 0; i < n; ++i) {
+      const size_t token = position_[r + i] - t_.position;
+      q[i] = t_.q + token * t_.q_stride + (first_row_ + r + i - token * t_.group) * t_.head_dim;
+      if (hi[i] > end) end = hi[i];
+    }
+    multiply(n, q, 0, t_.head_dim, keys, kKeyBlock, (end + kLanes - 1) / kLanes, scores_, kKeyBlock,
+             nullptr, ahead);
+    for (size_t i = 0; i < n; ++i)
+      factor_[i] = softmax_block(scores_ + i * kKeyBlock, lo[i], hi[i], t_.scale, t_.cap,
+                                 {top_ + r + i, sums_ + (r + i) * kLanes});
+  }
+  // Adds the values, weighted. Keys that all rows of the tile see go together; the ragged ends row
+  // by row, so that a key that a row does not see cannot touch it, not even as 0 * infinity.
+  template <class V>
+  MOTE_INLINE void weigh(size_t r, size_t n, const size_t* lo, const size_t* hi, const V* values,
+                         size_t stride, size_t ahead) {
+    const float* s[kTileRows];
+    size_t first = 0, last = kKeyBlock;
+    for (size_t i = 0; i < n; ++i) {
+      s[i] = scores_ + i * kKeyBlock;
+      if (lo[i] > first) first = lo[i];
+      if (hi[i] < last) last = hi[i];
+    }
+    if (first > last) first = last;
+    auto add = [&](size_t i, size_t rows, size_t from, size_t to) {
+      multiply(rows, s + i, from, to, values, stride, pitch_ / kLanes, out_ + (r + i) * pitch_,
+               pitch_, factor_ + i, ahead);
+      for (size_t j = i; j < i + rows; ++j) factor_[j] = 1.0f;
+    };
+    for (size_t i = 0; i < n; ++i)
+      if (lo[i] < first) add(i, 1, lo[i], first < hi[i] ? first : hi[i]);
+    if (first < last) add(0, n, first, last);
+    for (size_t i = 0; i < n; ++i) {
+      const size_t from = last > lo[i] ? last : lo[i];
+      if (from < hi[i]) add(i, 1, from, hi[i]);
+    }
+  }
+
+  const AttentionTask& t_;
+  size_t first_row_, rows_, pitch_;
+  float* scores_;     // [8][kKeyBlock] of the tile at hand
+  float* keys_;       // [head_dim][kKeyBlock] of the block at hand, as floats
+  float* values_;     // [kKeyBlock][pitch_], likewise
+  float* out_;        // [rows][pitch_] of the segment at hand
+  float* top_;        // [rows]
+  float* sums_;       // [rows][kLanes]
+  float* total_;      // [rows][pitch_] of the segments before
+  float* total_top_;  // [rows]
+  float* total_sum_;  // [rows]
+  size_t* position_;  // [rows]
+  float factor_[kTileRows];
+};
+
+template <class T>
+void attend(const AttentionTask& task) {
+  const size_t rows = task.tokens * task.group;
+  for (size_t r = 0; r < rows; r += kAttentionRows)
+    Pass<T>(task, r, rows - r < kAttentionRows ? rows - r : kAttentionRows).run();
+}
+
+MOTE_INLINE void store_element(float* p, float x) { *p = x; }
+MOTE_INLINE void store_element(uint16_t* p, float x) { *p = float_to_f16(x); }
+MOTE_INLINE void store_vector(float* p, F32 x) { store(p, x); }
+MOTE_INLINE void store_vector(uint16_t* p, F32 x) { store_f16(p, x); }
+
+template <class T>
+void store_keys(const KvRows& rows) {
+  for (size_t t = 0; t < rows.tokens; ++t) {
+    const size_t p = rows.position + t;
+    const float* x = rows.x + t * rows.x_stride;
+    T* column = reinterpret_cast<T*>(rows.cache) +
+                p / kKeyBlock % rows.blocks * kKeyBlock * rows.head_dim + p % kKeyBlock;
+    size_t i = 0;
+    for (; i + kLanes <= rows.head_dim; i += kLanes) {
+      T lanes[kLanes];
+      store_vector(lanes, load(x + i));
+      for (size_t j = 0; j < kLanes; ++j) column[(i + j) * kKeyBlock] = lanes[j];
+    }
+    for (; i < rows.head_dim; ++i) store_element(column + i * kKeyBlock, x[i]);
+  }
+}
+template <class T>
+void store_values(const KvRows& rows) {
+  for (size_t t = 0; t < rows.tokens; ++t) {
+    const size_t p = rows.position + t;
+    const float* x = rows.x + t * rows.x_stride;
+    T* row = reinterpret_cast<T*>(rows.cache) +
+             (p / kKeyBlock % rows.blocks * kKeyBlock + p % kKeyBlock) * rows.head_dim;
+    size_t i = 0;
+    for (; i + kLanes <= rows.head_dim; i += kLanes) store_vector(row + i, load(x + i));
+    for (; i < rows.head_dim; ++i) store_element(row + i, x[i]);
+  }
+}
+
+}  // namespace
+
+void store_key(const KvRows* rows) {
+  if (rows->type == KvType::f16) store_keys<uint16_t>(*rows);
+  if (rows->type == KvType::f32) store_keys<float>(*rows);
+}
+void store_value(const KvRows* rows) {
+  if (rows->type == KvType::f16) store_values<uint16_t>(*rows);
+  if (rows->type == KvType::f32) store_values<float>(*rows);
+}
+
+void attention(const AttentionTask* task) {
+  if (task->type == KvType::f16) attend<uint16_t>(*task);
+  if (task->type == KvType::f32) attend<float>(*task);
+}
+
+void attention_merge(const AttentionMerge* task) {
+  const size_t n = task->head_dim;
+  float top = -kInfinity, total = 0.0f;
+  for (size_t s = 0; s < task->segments; ++s) {
+    const float* part = task->parts + s * task->part_stride;
+    fold_segment(task->out, &top, &total, part, part[n], part[n + 1], n);
+  }
+  normalise(task->out, task->out, total, n);
+}
+
+}  // namespace MOTE_ISA
+}  // namespace mote
