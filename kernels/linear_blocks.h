@@ -1,0 +1,247 @@
+// Linear layers with weights in blocks of 32 and int8 activations. Few tokens: a tile of rows is
+// unpacked in registers and multiplied at once. Many tokens: it is unpacked into a panel, which
+// then serves all tokens.
+#pragma once
+
+#include "kernels/linear.h"
+
+namespace mote::MOTE_ISA {
+namespace {
+
+// A pointer to each activation array at one token; token t follows at t times the number of columns
+// or blocks.
+struct BlockActivations {
+  const int8_t* q;
+  const float* scale;
+  const float* scaled_sum;
+  const int32_t* sum16;
+  size_t columns, blocks;
+
+  MOTE_INLINE BlockActivations(const Activations& a, size_t columns_, size_t token)
+      : q(a.q + token * columns_),
+        scale(a.scale + token * (columns_ / 32)),
+        scaled_sum(a.scaled_sum + token * (columns_ / 32)),
+        sum16(a.sum16 + token * (columns_ / 16)),
+        columns(columns_),
+        blocks(columns_ / 32) {}
+  // -offset * sum of q: what makes up for weights stored with an offset.
+  template <int kOffset>
+  MOTE_INLINE int32_t first(size_t token, size_t block) const {
+    if constexpr (kOffset == 0) return 0;
+    const int32_t* sums = sum16 + 2 * (token * blocks + block);
+    return -kOffset * (sums[0] + sums[1]);
+  }
+};
+
+// ---- few tokens ----
+
+// sums[t] += one block of kLanes rows times token t.
+template <class F, int kTokens>
+MOTE_INLINE void multiply_block(const Block& block, const BlockActivations& x, size_t b,
+                                Floats* sums, int pitch) {
+  // Short chains where one would be long: waiting instructions fill the scheduler, and the loads
+  // behind them start late.
+  constexpr int kChains = kTokens == 1 ? 4 : kTokens <= 3 ? 2 : 1;
+  Dot<F::kWeights, kChains> dots[kTokens];
+  MOTE_UNROLL
+  for (int t = 0; t < kTokens; ++t) dots[t].begin(x.first<F::kOffset>(t, b));
+  MOTE_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    MOTE_UNROLL
+    for (int t = 0; t < kTokens; ++t)
+      dots[t].step(i, block.w[i], ActivationBlock(x.q + t * x.columns + b * 32));
+  }
+  MOTE_UNROLL
+  for (int t = 0; t < kTokens; ++t) {
+    const size_t at = t * x.blocks + b;
+    const Floats dot = to_float(dots[t].finish(x.first<F::kOffset>(t, b)));
+    Floats& sum = sums[t * pitch];
+    sum = fma(multiply(dot, set_float(x.scale[at])), block.d, sum);
+    if constexpr (F::kHasMinimum) sum = fma(block.m, set_float(x.scaled_sum[at]), sum);
+  }
+}
+
+// Whole tiles of rows [first_row, last_row).
+template <class F, int kTokens>
+void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t last_row) {
+  const BlockActivations x(*task.activations, task.columns, token);
+  const size_t stride = x.blocks * F::kBytes;
+  for (size_t row = first_row; row < last_row; row += kTileRows) {
+    const uint8_t* base = task.weights + row * stride;
+    const uint8_t* ahead = base + 2 * kTileRows * stride;
+    Floats sums[kTokens][kTileVectors];
+    MOTE_UNROLL
+    for (int t = 0; t < kTokens; ++t)
+      for (int v = 0; v < kTileVectors; ++v) sums[t][v] = set_float(0);
+    for (size_t b = 0; b < x.blocks; ++b) {
+      MOTE_UNROLL
+      for (size_t i = 0; i < kTileRows * F::kBytes; i += 64)
+        prefetch(ahead + b * kTileRows * F::kBytes + i);
+      MOTE_UNROLL
+      for (int v = 0; v < kTileVectors; ++v) {
+        Block block;
+        F::unpack(base + b * F::kBytes + v * kLanes * stride, stride, &block);
+        multiply_block<F, kTokens>(block, x, b, &sums[0][v], kTileVectors);
+      }
+    }
+    write_tile(task, token, row, kTileRows, sums);
+  }
+}
+
+// ---- many tokens ----
+
+// A panel holds kPanelVectors * kLanes rows; a block of it is [8][kPanelVectors] vectors of
+// weights, then the scales and, if the format has them, the minimums. kPanelTokens x kPanelVectors
+// dot products and sums fill the registers.
+#if defined(__AVX512BW__)
+constexpr int kPanelVectors = 2, kPanelTokens = 6;
+#elif defined(__AVX2__)
+constexpr int kPanelVectors = 2, kPanelTokens = 3;
+#elif defined(__aarch64__)
+constexpr int kPanelVectors = 4, kPanelTokens = 3;
+#else
+constexpr int kPanelVectors = 2, kPanelTokens = 2;
+#endif
+constexpr size_t kPanelRows = kPanelVectors * kLanes;
+constexpr size_t kVectorBytes = sizeof(Bytes);
+static_assert(32 % kPanelRows == 0);
+
+template <class F>
+constexpr size_t panel_block_bytes() {
+  return (8 + 1 + F::kHasMinimum) * kPanelVectors * kVectorBytes;
+}
+
+template <class F>
+MOTE_INLINE void fill_panel_block(const uint8_t* p, size_t stride, uint8_t* panel) {
+  Block block;
+  F::unpack(p, stride, &block);
+  MOTE_UNROLL
+  for (int i = 0; i < 8; ++i) store_bytes(panel + i * kPanelVectors * kVectorBytes, block.w[i]);
+  auto* scales = reinterpret_cast<float*>(panel + 8 * kPanelVectors * kVectorBytes);
+  store_floats(scales, block.d);
+  if constexpr (F::kHasMinimum) store_floats(scales + kPanelRows, block.m);
+}
+
+// Rows beyond the `rows` that are left become zeros.
+template <class F>
+void fill_panel(const uint8_t* p, size_t rows, size_t blocks, uint8_t* panel) {
+  const size_t stride = blocks * F::kBytes;
+  for (int v = 0; v < kPanelVectors; ++v, p += kLanes * stride, panel += kVectorBytes) {
+    const size_t first = v * kLanes, left = rows > first ? minimum(rows - first, kLanes) : 0;
+    uint8_t* out = panel;
+    if (left == kLanes) {
+      const uint8_t* ahead = p + kPanelRows * stride;
+      for (size_t b = 0; b < blocks; ++b, out += panel_block_bytes<F>()) {
+        MOTE_UNROLL
+        for (size_t i = 0; i < kLanes * F::kBytes; i += 64)
+          prefetch(ahead + b * kLanes * F::kBytes + i);
+        fill_panel_block<F>(p + b * F::kBytes, stride, out);
+      }
+      continue;
+    }
+    uint8_t copy[kLanes * F::kBytes];
+    for (size_t b = 0; b < blocks; ++b, out += panel_block_bytes<F>()) {
+      copy_rows(p + b * F::kBytes, stride, left, F::kBytes, F::kBytes, copy);
+      fill_panel_block<F>(copy, F::kBytes, out);
+    }
+  }
+}
+
+template <class F, int kTokens>
+void multiply_panel(const uint8_t* panel, const LinearTask& task, size_t token, size_t row) {
+  const BlockActivations x(*task.activations, task.columns, token);
+  Floats sums[kTokens][kPanelVectors];
+  MOTE_UNROLL
+  for (int t = 0; t < kTokens; ++t)
+    for (int v = 0; v < kPanelVectors; ++v) sums[t][v] = set_float(0);
+  for (size_t b = 0; b < x.blocks; ++b, panel += panel_block_bytes<F>()) {
+    Dot<F::kWeights, 1> dots[kTokens][kPanelVectors];
+    MOTE_UNROLL
+    for (int t = 0; t < kTokens; ++t) {
+      const int32_t first = x.first<F::kOffset>(t, b);
+      for (int v = 0; v < kPanelVectors; ++v) dots[t][v].begin(first);
+    }
+    MOTE_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      Bytes w[kPanelVectors];
+      MOTE_UNROLL
+      for (int v = 0; v < kPanelVectors; ++v)
+        w[v] = load_bytes(panel + (i * kPanelVectors + v) * kVectorBytes);
+      MOTE_UNROLL
+      for (int t = 0; t < kTokens; ++t) {
+        const ActivationBlock q(x.q + t * x.columns + b * 32);
+        MOTE_UNROLL
+        for (int v = 0; v < kPanelVectors; ++v) dots[t][v].step(i, w[v], q);
+      }
+    }
+    const auto* scales = reinterpret_cast<const float*>(panel + 8 * kPanelVectors * kVectorBytes);
+    MOTE_UNROLL
+    for (int t = 0; t < kTokens; ++t) {
+      const size_t at = t * x.blocks + b;
+      const int32_t first = x.first<F::kOffset>(t, b);
+      const Floats scale = set_float(x.scale[at]);
+      MOTE_UNROLL
+      for (int v = 0; v < kPanelVectors; ++v) {
+        const Floats dot = to_float(dots[t][v].finish(first));
+        sums[t][v] = fma(multiply(dot, scale), load_floats(scales + v * kLanes), sums[t][v]);
+        if constexpr (F::kHasMinimum)
+          sums[t][v] = fma(load_floats(scales + kPanelRows + v * kLanes),
+                           set_float(x.scaled_sum[at]), sums[t][v]);
+      }
+    }
+  }
+  const size_t rows = minimum(kPanelRows, task.last_row - row);
+  write_tile(task, token, row, rows, sums);
+}
+
+// The tokens that do not fill kPanelTokens.
+template <class F, int kTokens>
+MOTE_INLINE void multiply_panel_rest(const uint8_t* panel, const LinearTask& task, size_t token,
+                                     size_t tokens, size_t row) {
+  if constexpr (kTokens > 0) {
+    if (tokens == kTokens) return multiply_panel<F, kTokens>(panel, task, token, row);
+    multiply_panel_rest<F, kTokens - 1>(panel, task, token, tokens, row);
+  }
+}
+
+template <class F>
+void many_tokens(const LinearTask& task, size_t first_row) {
+  const size_t blocks = task.columns / 32, stride = blocks * F::kBytes;
+  const size_t end = task.first_token + task.tokens;
+  for (size_t row = first_row; row < task.last_row; row += kPanelRows) {
+    fill_panel<F>(task.weights + row * stride, task.last_row - row, blocks, task.scratch);
+    size_t token = task.first_token;
+    for (; token + kPanelTokens <= end; token += kPanelTokens)
+      multiply_panel<F, kPanelTokens>(task.scratch, task, token, row);
+    multiply_panel_rest<F, kPanelTokens - 1>(task.scratch, task, token, end - token, row);
+  }
+}
+
+// Either way gives the same bits.
+template <class F>
+void linear_blocks(const LinearTask& task) {
+  const size_t whole = task.first_row + (task.last_row - task.first_row) / kTileRows * kTileRows;
+  size_t rest = whole;
+  switch (task.tokens) {
+    case 0:
+      return;
+    case 1:
+      few_tokens<F, 1>(task, task.first_token, task.first_row, whole);
+      break;
+    case 2:
+      few_tokens<F, 2>(task, task.first_token, task.first_row, whole);
+      break;
+    case 3:
+      few_tokens<F, 3>(task, task.first_token, task.first_row, whole);
+      break;
+    case 4:
+      few_tokens<F, 4>(task, task.first_token, task.first_row, whole);
+      break;
+    default:
+      rest = task.first_row;
+  }
+  if (rest < task.last_row) many_tokens<F>(task, rest);
+}
+
+}  // namespace
+}  // namespace mote::MOTE_ISA

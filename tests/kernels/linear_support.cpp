@@ -1,0 +1,119 @@
+#include "linear_support.h"
+
+namespace mote::test {
+namespace {
+
+template <class T>
+Guarded<T> guarded_prefix(const std::vector<T>& from, size_t count) {
+  Guarded<T> out(from.empty() ? 0 : count);
+  if (!from.empty() && count) std::memcpy(out.data(), from.data(), count * sizeof(T));
+  return out;
+}
+
+void set_half(uint8_t* p, float value) {
+  const uint16_t half = quant::f32_to_f16(value);
+  std::memcpy(p, &half, sizeof(half));
+}
+
+}  // namespace
+
+std::vector<uint8_t> random_weights(Format format, size_t values, Random* random) {
+  const size_t bytes = row_bytes(format, values);
+  if (!needs_quantized_activations(format)) {
+    std::vector<uint8_t> out(bytes);
+    const std::vector<float> floats = random->normals(values, 0.1f);
+    quant::encode(format, floats.data(), values, out.data());
+    return out;
+  }
+  std::vector<uint8_t> out = random->bytes(bytes);
+  const FormatInfo& info = format_info(format);
+  for (size_t at = 0; at < bytes; at += info.bytes) {
+    set_half(&out[at], random->uniform(-0.02f, 0.02f));
+    if (format == Format::q4_1) set_half(&out[at + 2], random->uniform(-0.1f, 0.1f));
+  }
+  return out;
+}
+
+Layer::Layer(Format format_, size_t rows_, size_t columns_, size_t tokens_, bool fused,
+             uint64_t seed)
+    : format(format_), rows(rows_), columns(columns_), tokens(tokens_), expected(tokens * rows) {
+  Random random(seed);
+  weights = random_weights(format, rows * columns, &random);
+  bias = random.normals(rows);
+  x = random.normals(tokens * columns);
+  const bool quantized = needs_quantized_activations(format);
+  const size_t blocks = columns / 32;
+  if (quantized) {
+    q.resize(tokens * columns);
+    scale.resize(tokens * blocks);
+    scaled_sum.resize(tokens * blocks);
+    sum16.resize(tokens * blocks * 2);
+    for (size_t t = 0; t < tokens; ++t)
+      quant::quantize_activations(&x[t * columns], columns, &q[t * columns], &scale[t * blocks],
+                                  &scaled_sum[t * blocks], &sum16[t * blocks * 2]);
+  }
+  for (size_t t = 0; t < tokens; ++t)
+    for (size_t r = 0; r < rows; ++r)
+      expected[t * rows + r] = quant::linear_output(
+          format, &weights[r * row_bytes()], columns, &x[t * columns],
+          quantized ? &q[t * columns] : nullptr, quantized ? &scale[t * blocks] : nullptr,
+          quantized ? &scaled_sum[t * blocks] : nullptr, fused);
+}
+
+GuardedActivations::GuardedActivations(const Layer& layer, size_t tokens)
+    : x(guarded_prefix(layer.x, tokens * layer.columns)),
+      q(guarded_prefix(layer.q, tokens * layer.columns)),
+      scale(guarded_prefix(layer.scale, tokens * (layer.columns / 32))),
+      scaled_sum(guarded_prefix(layer.scaled_sum, tokens * (layer.columns / 32))),
+      sum16(guarded_prefix(layer.sum16, tokens * (layer.columns / 16))) {
+  view.x = x.data();
+  view.x_stride = layer.columns;
+  view.q = q.data();
+  view.scale = scale.data();
+  view.scaled_sum = scaled_sum.data();
+  view.sum16 = sum16.data();
+}
+
+std::vector<float> run_linear(const Kernels& kernels, const Layer& layer, size_t rows,
+                              size_t tokens, bool bias, bool accumulate) {
+  const std::vector<uint8_t> bytes(layer.weights.begin(),
+                                   layer.weights.begin() + rows * layer.row_bytes());
+  const auto weights = Guarded<uint8_t>::copy(bytes);
+  const auto guarded_bias = guarded_prefix(layer.bias, rows);
+  const GuardedActivations activations(layer, tokens);
+  Guarded<float> y(tokens * rows);
+  for (size_t t = 0; t < tokens; ++t)
+    for (size_t r = 0; r < rows; ++r) y[t * rows + r] = old_output(t, r);
+  const size_t scratch_bytes = (linear_scratch_bytes(layer.columns) + 63) / 64 * 64;
+  GuardedBytes scratch(scratch_bytes);
+
+  LinearTask task;
+  task.weights = weights.data();
+  task.columns = layer.columns;
+  task.rows = task.last_row = rows;
+  task.activations = &activations.view;
+  task.tokens = tokens;
+  task.y = y.data();
+  task.y_stride = rows;
+  task.bias = bias ? guarded_bias.data() : nullptr;
+  task.accumulate = accumulate;
+  task.scratch = scratch.data();
+  linear_kernel(kernels, layer.format)(&task);
+  return std::vector<float>(y.begin(), y.end());
+}
+
+void expect_outputs(const Layer& layer, size_t rows, size_t tokens, const std::vector<float>& y,
+                    bool bias, bool accumulate) {
+  ASSERT_EQ(y.size(), tokens * rows);
+  for (size_t t = 0; t < tokens; ++t)
+    for (size_t r = 0; r < rows; ++r) {
+      float expected = layer.expected[t * layer.rows + r];
+      if (bias) expected += layer.bias[r];
+      if (accumulate) expected += old_output(t, r);
+      ASSERT_TRUE(same_bits(y[t * rows + r], expected))
+          << "token " << t << " of " << tokens << ", row " << r << " of " << rows << ", "
+          << layer.columns << " columns: expected " << expected << ", found " << y[t * rows + r];
+    }
+}
+
+}  // namespace mote::test

@@ -1,0 +1,55 @@
+// Random linear layers with the outputs that the oracle gives.
+#pragma once
+
+#include <vector>
+
+#include "kernel_support.h"
+#include "tests/support/guard_page.h"
+#include "tests/support/random.h"
+
+namespace mote::test {
+
+// Valid blocks of any bit pattern, with scales about 0.01; float formats get normal values.
+std::vector<uint8_t> random_weights(Format format, size_t values, Random* random);
+
+// A layer of `rows` x `columns` and activations of `tokens`, with every output.
+struct Layer {
+  Format format;
+  size_t rows, columns, tokens;
+  std::vector<uint8_t> weights;
+  std::vector<float> bias;
+  std::vector<float> x;
+  std::vector<int8_t> q;
+  std::vector<float> scale, scaled_sum;
+  std::vector<int32_t> sum16;
+  std::vector<float> expected;  // [tokens][rows], without bias
+
+  Layer(Format format, size_t rows, size_t columns, size_t tokens, bool fused, uint64_t seed);
+  size_t row_bytes() const { return mote::row_bytes(format, columns); }
+};
+
+// Activations that end at guard pages.
+struct GuardedActivations {
+  GuardedActivations(const Layer& layer, size_t tokens);
+  Guarded<float> x;
+  Guarded<int8_t> q;
+  Guarded<float> scale, scaled_sum;
+  Guarded<int32_t> sum16;
+  Activations view;
+};
+
+// Runs the kernel on the first `rows` and `tokens` of the layer with every buffer up against a
+// guard page.
+std::vector<float> run_linear(const Kernels& kernels, const Layer& layer, size_t rows,
+                              size_t tokens, bool bias = false, bool accumulate = false);
+
+// Checks that y is [tokens][rows] of the expected outputs.
+void expect_outputs(const Layer& layer, size_t rows, size_t tokens, const std::vector<float>& y,
+                    bool bias = false, bool accumulate = false);
+
+// What run_linear finds in y before it accumulates.
+inline float old_output(size_t token, size_t row) {
+  return 0.25f * static_cast<float>(token) - 0.125f * static_cast<float>(row);
+}
+
+}  // namespace mote::test
