@@ -10,6 +10,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/slice.h"
 #include "core/threads.h"
 
 namespace mote {
@@ -95,7 +96,7 @@ uint32_t smallest_quota(const char* root, const char* mount, std::string_view gr
       limit = smaller_limit(limit, quota_of(directory));
     if (group.empty()) return limit;
     const size_t slash = group.rfind('/');
-    group = slash == std::string_view::npos ? std::string_view() : group.substr(0, slash);
+    group = slash == std::string_view::npos ? std::string_view() : slice(group, 0, slash);
   }
 }
 
@@ -103,7 +104,7 @@ uint32_t smallest_quota(const char* root, const char* mount, std::string_view gr
 bool has_cpu_controller(std::string_view controllers) {
   while (!controllers.empty()) {
     const size_t comma = std::min(controllers.find(','), controllers.size());
-    if (controllers.substr(0, comma) == "cpu") return true;
+    if (slice(controllers, 0, comma) == "cpu") return true;
     controllers.remove_prefix(std::min(comma + 1, controllers.size()));
   }
   return false;
@@ -196,14 +197,14 @@ uint32_t cpu_quota_thousandths(const char* root) {
   uint32_t limit = 0;
   while (!text.empty()) {  // "hierarchy:controllers:/group"
     const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
+    const std::string_view line = slice(text, 0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     const size_t first = line.find(':');
     const size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
     if (second == std::string_view::npos) continue;
-    const std::string_view controllers = line.substr(first + 1, second - first - 1);
-    std::string_view group = line.substr(second + 1);
-    if (group.substr(0, 3) == "/..") group = {};  // outside of what this namespace shows
+    const std::string_view controllers = slice(line, first + 1, second - first - 1);
+    std::string_view group = slice(line, second + 1);
+    if (slice(group, 0, 3) == "/..") group = {};  // outside of what this namespace shows
     if (controllers.empty()) {
       limit = smaller_limit(limit, smallest_quota(root, "/sys/fs/cgroup", group, quota_v2));
       limit = smaller_limit(limit, smallest_quota(root, "/sys/fs/cgroup/unified", group, quota_v2));

@@ -2,6 +2,8 @@
 // little-endian.
 #include "core/gguf.h"
 
+#include "core/slice.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -139,12 +141,12 @@ class GgufFile::Reader {
   Status read_header(uint64_t* tensors, uint64_t* keys) {
     const std::string_view start(reinterpret_cast<const char*>(data_), size_);
     for (const Beginning& beginning : kBeginnings)
-      if (start.substr(0, beginning.bytes.size()) == beginning.bytes)
+      if (slice(start, 0, beginning.bytes.size()) == beginning.bytes)
         return fail(beginning.bytes == "FUGG" ? MOTE_ERROR_UNSUPPORTED : MOTE_ERROR_BAD_FILE,
                     "%.*s: expected a little-endian GGUF file, found %s", MOTE_SHOW(file_.name_),
                     beginning.meaning);
     MOTE_TRY(need(4, "magic"));
-    if (start.substr(0, 4) != "GGUF")
+    if (slice(start, 0, 4) != "GGUF")
       return fail(MOTE_ERROR_BAD_FILE, "%.*s: not a GGUF file: it begins with %02x %02x %02x %02x",
                   MOTE_SHOW(file_.name_), data_[0], data_[1], data_[2], data_[3]);
     at_ = 4;
