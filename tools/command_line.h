@@ -27,7 +27,8 @@ class CommandLine {
   bool json = false;
 
   void add_json();
-  // The command takes texts: words that are no options. They are not a CLI11 positional, which would take
+  // The command takes texts: words that are no options. They are not a CLI11 positional, which
+  // would take
   // "[CLS]" for a list.
   void accept_texts(const std::string& what);
   // False: help was asked for and shown. Throws UsageError.

@@ -1,4 +1,5 @@
-// Every command: its function gets what follows its name and returns the exit status. It throws Failure or UsageError.
+// Every command: its function gets what follows its name and returns the exit status. It throws
+// Failure or UsageError.
 #pragma once
 
 #include "tools/command_line.h"

@@ -1,4 +1,5 @@
-// How the tool's own code reports what went wrong: main() turns these into a line on stderr and an exit status.
+// How the tool's own code reports what went wrong: main() turns these into a line on stderr and an
+// exit status.
 #pragma once
 
 #include <stdexcept>

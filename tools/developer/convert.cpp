@@ -29,8 +29,12 @@ struct OutputType {
 };
 constexpr uint32_t kMixedFileType = 1;  // f16
 const OutputType kTypes[] = {
-    {"source", std::nullopt, kMixedFileType}, {"f32", Format::f32, 0},  {"f16", Format::f16, 1},
-    {"bf16", Format::bf16, 32},               {"q8_0", Format::q8_0, 7}, {"q4_0", Format::q4_0, 2},
+    {"source", std::nullopt, kMixedFileType},
+    {"f32", Format::f32, 0},
+    {"f16", Format::f16, 1},
+    {"bf16", Format::bf16, 32},
+    {"q8_0", Format::q8_0, 7},
+    {"q4_0", Format::q4_0, 2},
     {"q4_1", Format::q4_1, 3},
 };
 
@@ -49,7 +53,8 @@ Format source_format(const std::string& dtype) {
   return dtype == "F16" ? Format::f16 : dtype == "BF16" ? Format::bf16 : Format::f32;
 }
 
-// Vectors stay f32; an embedding or head of a 4-bit file has 8 bits; rows that are no whole blocks have f16.
+// Vectors stay f32; an embedding or head of a 4-bit file has 8 bits; rows that are no whole blocks
+// have f16.
 Format tensor_format(const ImportTensor& tensor, const OutputType& type, size_t* not_divisible) {
   if (tensor.vector) return Format::f32;
   Format format = type.format ? *type.format : source_format(tensor.source.entry->dtype);

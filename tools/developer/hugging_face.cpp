@@ -139,9 +139,11 @@ void HuggingFaceFolder::open_weights() {
   if (const std::optional<Config> index = json_file("model.safetensors.index.json"))
     return open_shards(*index);
   if (has_file("pytorch_model.bin") || has_file("pytorch_model.bin.index.json"))
-    throw Failure(path_ +
-                  ": the weights are in pytorch_model.bin, a format that can run programs and is not read here; in "
-                  "Python load the model and call model.save_pretrained(folder, safe_serialization=True)");
+    throw Failure(
+        path_ +
+        ": the weights are in pytorch_model.bin, a format that can run programs and is not read "
+        "here; in "
+        "Python load the model and call model.save_pretrained(folder, safe_serialization=True)");
   throw Failure(path_ + ": there is neither model.safetensors nor model.safetensors.index.json");
 }
 

@@ -1,4 +1,5 @@
-// A model folder as Hugging Face's libraries write it: config.json, safetensors (one file or shards), tokenizer files.
+// A model folder as Hugging Face's libraries write it: config.json, safetensors (one file or
+// shards), tokenizer files.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,8 @@ using P = Presence;
 using A = Arrange;
 
 constexpr TensorRule kLlamaTensors[] = {
-    {"model.embed_tokens.weight", "token_embd.weight", S::vocabulary, S::hidden, P::always, A::as_is},
+    {"model.embed_tokens.weight", "token_embd.weight", S::vocabulary, S::hidden, P::always,
+     A::as_is},
     {"model.norm.weight", "output_norm.weight", S::hidden, S::none, P::always, A::as_is},
     {"lm_head.weight", "output.weight", S::vocabulary, S::hidden, P::untied, A::as_is},
     {"model.layers.#.input_layernorm.weight", "blk.#.attn_norm.weight", S::hidden, S::none,
@@ -60,7 +61,8 @@ void read_decoder(const Config& config, const std::string& architecture, ImportS
   sizes->heads = config.number("num_attention_heads");
   sizes->kv_heads = config.number("num_key_value_heads", sizes->heads);
   if (!config.has("head_dim") && sizes->hidden % sizes->heads != 0)
-    config.fail("hidden_size", "is not a multiple of num_attention_heads, and there is no head_dim");
+    config.fail("hidden_size",
+                "is not a multiple of num_attention_heads, and there is no head_dim");
   sizes->head_dim = config.number("head_dim", sizes->hidden / sizes->heads);
   if (sizes->heads % sizes->kv_heads != 0)
     config.fail("num_attention_heads", "is not a multiple of num_key_value_heads");
@@ -87,8 +89,7 @@ void read_llama(const Config& config, ImportSizes* sizes, GgufKeys* keys) {
   sizes->attention_bias = config.boolean("attention_bias", false);
   sizes->mlp_bias = config.boolean("mlp_bias", false);
   const std::string activation = config.text("hidden_act", "silu");
-  if (activation != "silu")
-    config.fail("hidden_act", "expected silu, found " + activation);
+  if (activation != "silu") config.fail("hidden_act", "expected silu, found " + activation);
   if (config.has("sliding_window"))
     config.fail("sliding_window", "attention over a window is not supported for this architecture");
   if (config.real("partial_rotary_factor", 1.0) != 1.0)
@@ -109,22 +110,32 @@ constexpr ImportArchitecture kArchitectures[] = {
 
 uint64_t size_of(Size size, const ImportSizes& sizes) {
   switch (size) {
-    case S::hidden: return sizes.hidden;
-    case S::queries: return uint64_t{sizes.heads} * sizes.head_dim;
-    case S::keys: return uint64_t{sizes.kv_heads} * sizes.head_dim;
-    case S::feed_forward: return sizes.feed_forward;
-    case S::vocabulary: return sizes.vocabulary;
-    case S::none: break;
+    case S::hidden:
+      return sizes.hidden;
+    case S::queries:
+      return uint64_t{sizes.heads} * sizes.head_dim;
+    case S::keys:
+      return uint64_t{sizes.kv_heads} * sizes.head_dim;
+    case S::feed_forward:
+      return sizes.feed_forward;
+    case S::vocabulary:
+      return sizes.vocabulary;
+    case S::none:
+      break;
   }
   return 0;
 }
 
 bool expected(Presence presence, const ImportSizes& sizes) {
   switch (presence) {
-    case P::always: return true;
-    case P::untied: return !sizes.tied_embeddings;
-    case P::attention_bias: return sizes.attention_bias;
-    case P::mlp_bias: return sizes.mlp_bias;
+    case P::always:
+      return true;
+    case P::untied:
+      return !sizes.tied_embeddings;
+    case P::attention_bias:
+      return sizes.attention_bias;
+    case P::mlp_bias:
+      return sizes.mlp_bias;
   }
   return false;
 }
@@ -135,7 +146,8 @@ std::string with_layer(const char* pattern, uint32_t layer) {
   return at == std::string::npos ? name : name.replace(at, 1, std::to_string(layer));
 }
 
-// Old checkpoints hold tables that are computed and not learned, and tied ones a copy of the embedding.
+// Old checkpoints hold tables that are computed and not learned, and tied ones a copy of the
+// embedding.
 bool is_redundant(const std::string& name, const ImportSizes& sizes) {
   const auto ends_with = [&](const char* end) {
     const size_t length = std::strlen(end);
@@ -172,7 +184,8 @@ class Matcher {
       throw Failure(tensor.source.file->path() + ": tensor " + name + ": expected " +
                     wanted.describe() + " by config.json, found " + entry.describe());
     }
-    if (entry.dtype != "F32" && entry.dtype != "F16" && entry.dtype != "BF16" && entry.dtype != "F64")
+    if (entry.dtype != "F32" && entry.dtype != "F16" && entry.dtype != "BF16" &&
+        entry.dtype != "F64")
       throw Failure(tensor.source.file->path() + ": tensor " + name +
                     ": expected F32, F16, BF16 or F64, found " + entry.describe());
     tensors_.push_back(std::move(tensor));
@@ -186,7 +199,8 @@ class Matcher {
       if (!std::binary_search(used_.begin(), used_.end(), name) && !is_redundant(name, sizes_))
         extra.push_back(name);
     if (!extra.empty())
-      throw Failure(folder_.path() + ": tensors that config.json does not account for: " + list(extra));
+      throw Failure(folder_.path() +
+                    ": tensors that config.json does not account for: " + list(extra));
     return std::move(tensors_);
   }
 

@@ -1,5 +1,5 @@
-// What convert knows of each Hugging Face architecture: data that says which tensor becomes which, and a function for
-// the keys. Adding one: a table of tensors and a row in import_architecture.cpp.
+// What convert knows of each Hugging Face architecture: data that says which tensor becomes which,
+// and a function for the keys. Adding one: a table of tensors and a row in import_architecture.cpp.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ enum class Presence : uint8_t { always, untied, attention_bias, mlp_bias };
 // What happens to the rows on the way.
 enum class Arrange : uint8_t {
   as_is,
-  // Of each head, row i of the first half and row i of the second become rows 2i and 2i + 1: files of GGUF's llama
-  // architecture turn neighbours, Hugging Face's turn halves.
+  // Of each head, row i of the first half and row i of the second become rows 2i and 2i + 1: files
+  // of GGUF's llama architecture turn neighbours, Hugging Face's turn halves.
   interleave_heads
 };
 
@@ -56,11 +56,12 @@ struct ImportTensor {
   HuggingFaceFolder::Weight source;
   uint64_t rows = 0, columns = 0;  // a vector has rows of one value
   bool vector = false;
-  bool table = false;  // an embedding or the output head
+  bool table = false;             // an embedding or the output head
   uint32_t interleaved_head = 0;  // rows of a head, or 0
 };
 
-// Matches the folder's weights against the rules. Missing, extra and misshaped tensors are a Failure that names them.
+// Matches the folder's weights against the rules. Missing, extra and misshaped tensors are a
+// Failure that names them.
 std::vector<ImportTensor> match_tensors(const HuggingFaceFolder& folder,
                                         const ImportArchitecture& architecture,
                                         const ImportSizes& sizes);

@@ -13,8 +13,9 @@ uint32_t original_context(const Config& config, const RopeSettings& rope) {
                                 config.number("max_position_embeddings"));
 }
 
-// YaRN's factor of the rotated vectors' length where the config says it, or 0: it follows from the factor then.
-// With mscale settings as DeepSeek's models have them it is a quotient of two such factors.
+// YaRN's factor of the rotated vectors' length where the config says it, or 0: it follows from the
+// factor then. With mscale settings as DeepSeek's models have them it is a quotient of two such
+// factors.
 double yarn_attention_factor(const Config& parameters, double factor) {
   if (parameters.has("attention_factor")) return parameters.real("attention_factor");
   if (!parameters.has("mscale") || !parameters.has("mscale_all_dim")) return 0.0;
@@ -44,7 +45,8 @@ void set_rope_keys(const Config& config, const RopeSettings& rope, const std::st
   keys->set(prefix + "freq_base", static_cast<float>(rope.base));
   if (rope.type == "default" || rope.type == "llama3") return;
   if (rope.type != "linear" && rope.type != "yarn")
-    rope.parameters.fail("rope_type", "expected default, linear, llama3 or yarn, found " + rope.type);
+    rope.parameters.fail("rope_type",
+                         "expected default, linear, llama3 or yarn, found " + rope.type);
   const double factor = rope.parameters.real("factor");
   if (factor < 1.0) rope.parameters.fail("factor", "expected at least 1");
   keys->set(prefix + "scaling.type", rope.type);
@@ -52,11 +54,14 @@ void set_rope_keys(const Config& config, const RopeSettings& rope, const std::st
   if (rope.type != "yarn") return;
   keys->set(prefix + "scaling.original_context_length", original_context(config, rope));
   if (rope.parameters.has("beta_fast"))
-    keys->set(prefix + "scaling.yarn_beta_fast", static_cast<float>(rope.parameters.real("beta_fast")));
+    keys->set(prefix + "scaling.yarn_beta_fast",
+              static_cast<float>(rope.parameters.real("beta_fast")));
   if (rope.parameters.has("beta_slow"))
-    keys->set(prefix + "scaling.yarn_beta_slow", static_cast<float>(rope.parameters.real("beta_slow")));
+    keys->set(prefix + "scaling.yarn_beta_slow",
+              static_cast<float>(rope.parameters.real("beta_slow")));
   if (!rope.parameters.boolean("truncate", true))
-    rope.parameters.fail("truncate", "a YaRN ramp that is not rounded to whole pairs is not supported");
+    rope.parameters.fail("truncate",
+                         "a YaRN ramp that is not rounded to whole pairs is not supported");
   // The file's number multiplies what follows from the factor.
   if (const double attention = yarn_attention_factor(rope.parameters, factor); attention != 0.0)
     keys->set(prefix + "scaling.attn_factor",
@@ -73,8 +78,8 @@ std::vector<float> rope_divisors(const RopeSettings& rope, uint32_t rotary_dimen
   if (factor < 1.0) rope.parameters.fail("factor", "expected at least 1");
   if (!(low > 0.0 && high > low))
     rope.parameters.fail("high_freq_factor", "expected more than low_freq_factor");
-  // Llama 3.1: pairs whose wave fits the original context often stay, those that do not fit are divided by the
-  // factor, and between them the frequencies blend.
+  // Llama 3.1: pairs whose wave fits the original context often stay, those that do not fit are
+  // divided by the factor, and between them the frequencies blend.
   for (uint32_t i = 0; i < rotary_dimensions; i += 2) {
     const double wave = 2.0 * kPi * std::pow(rope.base, double(i) / rotary_dimensions);
     const double blend = (context / wave - low) / (high - low);

@@ -14,8 +14,8 @@ struct KnownPreTokenizer {
   const char* name;
   const char* steps;
 };
-#define MOTE_LLAMA_STYLE_PATTERN(digits)                                                            \
-  R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N})" digits                          \
+#define MOTE_LLAMA_STYLE_PATTERN(digits)                                  \
+  R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N})" digits \
   R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"
 constexpr KnownPreTokenizer kPreTokenizers[] = {
     {"gpt-2", "bytes with pattern\n"},
@@ -46,8 +46,8 @@ void describe_step(const Json& step, std::string* out) {
   } else if (type == "ByteLevel" && !flag(step, "add_prefix_space", true)) {
     *out += flag(step, "use_regex", true) ? "bytes with pattern\n" : "bytes\n";
   } else if (type == "Split" && text_of(step, "behavior") == "Isolated" &&
-             !flag(step, "invert", false) && step.contains("pattern") && step["pattern"].is_object() &&
-             step["pattern"].contains("Regex")) {
+             !flag(step, "invert", false) && step.contains("pattern") &&
+             step["pattern"].is_object() && step["pattern"].contains("Regex")) {
     *out += "split at " + text_of(step["pattern"], "Regex") + "\n";
   } else {
     *out += step.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -123,7 +123,8 @@ class Importer {
     for (const auto& [token, id] : vocab.json().items()) {
       const uint32_t number = token_id(id, token);
       if (types_[number] != kUnused)
-        vocab.fail(token, "has id " + std::to_string(number) + ", and so has \"" + tokens_[number] + "\"");
+        vocab.fail(token,
+                   "has id " + std::to_string(number) + ", and so has \"" + tokens_[number] + "\"");
       place(number, token, kNormal);
     }
     const Json* added = tokenizer_.find("added_tokens");
@@ -172,8 +173,9 @@ class Importer {
   static std::string special_text(const Config& config, const char* key) {
     const Json* value = config.find(key);
     if (!value) return "";
-    return value->is_string() ? value->get<std::string>()
-                              : value->is_object() ? text_of(*value, "content") : "";
+    return value->is_string()   ? value->get<std::string>()
+           : value->is_object() ? text_of(*value, "content")
+                                : "";
   }
 
   // Ids that a config file gives directly: a number or several.
@@ -207,8 +209,10 @@ class Importer {
   void set_special_ids() {
     uint32_t id = 0;
     if (special_id("bos_token", "bos_token_id", &id)) keys_.set("tokenizer.ggml.bos_token_id", id);
-    if (special_id("unk_token", "unk_token_id", &id)) keys_.set("tokenizer.ggml.unknown_token_id", id);
-    if (special_id("pad_token", "pad_token_id", &id)) keys_.set("tokenizer.ggml.padding_token_id", id);
+    if (special_id("unk_token", "unk_token_id", &id))
+      keys_.set("tokenizer.ggml.unknown_token_id", id);
+    if (special_id("pad_token", "pad_token_id", &id))
+      keys_.set("tokenizer.ggml.padding_token_id", id);
     if (!special_id("eos_token", "eos_token_id", &id)) {
       warn_(folder_.path() + ": no end token is named; a generation will not end by itself");
       return;
@@ -277,7 +281,8 @@ void import_chat_template(const HuggingFaceFolder& folder, GgufKeys* keys, const
       if (name == "default")
         keys->set("tokenizer.chat_template", text_of(item, "template"));
       else
-        keys->set("tokenizer.chat_template." + name, text_of(item, "template")), names.push_back(name);
+        keys->set("tokenizer.chat_template." + name, text_of(item, "template")),
+            names.push_back(name);
     }
   if (!names.empty()) keys->set("tokenizer.chat_templates", names);
   if (!keys->find("tokenizer.chat_template"))
@@ -301,7 +306,8 @@ void import_tokenizer(const HuggingFaceFolder& folder, uint32_t vocab_size, Gguf
     for (const char* other : {"tokenizer.model", "vocab.json", "spiece.model", "vocab.txt"})
       if (folder.has_file(other))
         throw Failure(folder.path() + ": there is " + other +
-                      " but no tokenizer.json, which is what is read here; --no-tokenizer converts the weights alone");
+                      " but no tokenizer.json, which is what is read here; --no-tokenizer converts "
+                      "the weights alone");
     warn(folder.path() + ": no tokenizer files: the model takes and gives token ids only");
     return;
   }

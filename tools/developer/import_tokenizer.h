@@ -12,8 +12,9 @@ namespace mote::tool {
 
 using Warn = std::function<void(const std::string&)>;
 
-// Sets tokenizer.* keys for a vocabulary of vocab_size tokens. A folder without tokenizer files is a warning; a tokenizer
-// that cannot be expressed is a Failure that shows what is not known. Byte-level BPE is what is known.
+// Sets tokenizer.* keys for a vocabulary of vocab_size tokens. A folder without tokenizer files is
+// a warning; a tokenizer that cannot be expressed is a Failure that shows what is not known.
+// Byte-level BPE is what is known.
 void import_tokenizer(const HuggingFaceFolder& folder, uint32_t vocab_size, GgufKeys* keys,
                       const Warn& warn);
 

@@ -49,14 +49,16 @@ void import_values(const ImportTensor& tensor, Format format, const Sink& sink) 
   if (tensor.interleaved_head) arranged.resize(values.size());
   for (uint64_t row = 0; row < tensor.rows; row += chunk_rows) {
     const size_t count = std::min(chunk_rows, tensor.rows - row) * tensor.columns;
-    tensor.source.file->read(entry, row * tensor.columns * value_bytes, count * value_bytes, raw.data());
+    tensor.source.file->read(entry, row * tensor.columns * value_bytes, count * value_bytes,
+                             raw.data());
     values_to_f32(entry.dtype, raw.data(), count, values.data());
     check_values(tensor, format, values, count);
     const float* source = values.data();
     if (tensor.interleaved_head) {
       const size_t head = size_t{tensor.interleaved_head} * tensor.columns;
       for (size_t at = 0; at < count; at += head)
-        interleave(values.data() + at, tensor.interleaved_head, tensor.columns, arranged.data() + at);
+        interleave(values.data() + at, tensor.interleaved_head, tensor.columns,
+                   arranged.data() + at);
       source = arranged.data();
     }
     quant::encode(format, source, count, encoded.data());

@@ -12,8 +12,9 @@ namespace mote::tool {
 
 using Sink = std::function<void(const uint8_t* data, size_t bytes)>;
 
-// Reads, arranges and encodes all rows in order. A value that is not finite, or that the format cannot hold, is a
-// Failure that names the tensor. Memory: a few megabytes, or one head's rows if that is more.
+// Reads, arranges and encodes all rows in order. A value that is not finite, or that the format
+// cannot hold, is a Failure that names the tensor. Memory: a few megabytes, or one head's rows if
+// that is more.
 void import_values(const ImportTensor& tensor, Format format, const Sink& sink);
 
 // The same bytes for values that do not come from a file.

@@ -123,8 +123,9 @@ SafetensorsReader::SafetensorsReader(const std::string& path) : path_(path) {
   uint64_t header_bytes = 0;
   for (int i = 7; i >= 0; --i) header_bytes = header_bytes << 8 | length[i];
   if (header_bytes > file_bytes - 8 || header_bytes > kMaxHeaderBytes)
-    throw Failure(path + ": header of " + std::to_string(header_bytes) + " bytes, but the file has " +
-                  std::to_string(file_bytes) + ": damaged, cut short or not a safetensors file");
+    throw Failure(path + ": header of " + std::to_string(header_bytes) +
+                  " bytes, but the file has " + std::to_string(file_bytes) +
+                  ": damaged, cut short or not a safetensors file");
   std::string header(header_bytes, '\0');
   if (!file_.read(header.data(), static_cast<std::streamsize>(header_bytes)))
     throw Failure(path + ": cannot read the header: " + system_error());
@@ -198,7 +199,8 @@ std::vector<int64_t> SafetensorsReader::read_integers(const std::string& name) {
   std::vector<uint8_t> bytes(entry.bytes);
   read(entry, 0, entry.bytes, bytes.data());
   std::vector<int64_t> values(entry.values());
-  if (entry.dtype[0] == 'F' || !convert_plain(entry.dtype, bytes.data(), values.size(), values.data()))
+  if (entry.dtype[0] == 'F' ||
+      !convert_plain(entry.dtype, bytes.data(), values.size(), values.data()))
     throw Failure(path_ + ": tensor " + name + ": expected integers, found " + entry.describe());
   return values;
 }
@@ -231,9 +233,8 @@ void SafetensorsWriter::begin(const std::map<std::string, std::string>& metadata
     SafetensorsEntry& entry = entries_[name];
     entry.offset = at;
     at += entry.bytes;
-    header[name] = {{"dtype", entry.dtype},
-                    {"shape", entry.shape},
-                    {"data_offsets", {entry.offset, at}}};
+    header[name] = {
+        {"dtype", entry.dtype}, {"shape", entry.shape}, {"data_offsets", {entry.offset, at}}};
   }
   std::string text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the data starts aligned

@@ -1,4 +1,5 @@
-// safetensors files: a JSON header behind its 8-byte length, then the tensors' bytes, one after the other.
+// safetensors files: a JSON header behind its 8-byte length, then the tensors' bytes, one after the
+// other.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ struct SafetensorsEntry {
 // Bytes of one value; 0 for a type that is not known.
 uint32_t safetensors_type_bytes(const std::string& dtype);
 
-// Checks the whole header when it opens: every type, shape and offset, no gap, no overlap, nothing behind the end.
-// Throws Failure that names the file and the tensor.
+// Checks the whole header when it opens: every type, shape and offset, no gap, no overlap, nothing
+// behind the end. Throws Failure that names the file and the tensor.
 class SafetensorsReader {
  public:
   explicit SafetensorsReader(const std::string& path);
@@ -48,8 +49,8 @@ class SafetensorsReader {
   std::map<std::string, SafetensorsEntry> entries_;
 };
 
-// Writes a file whose tensors are declared first and filled in any order, so that nothing has to be held in
-// memory. It appears under its name when finish() has succeeded, and not at all otherwise.
+// Writes a file whose tensors are declared first and filled in any order, so that nothing has to be
+// held in memory. It appears under its name when finish() has succeeded, and not at all otherwise.
 class SafetensorsWriter {
  public:
   explicit SafetensorsWriter(std::string path);

@@ -1,0 +1,150 @@
+// mote bench: speed of prefill and decoding.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "tools/commands.h"
+#include "tools/interrupt.h"
+#include "tools/session.h"
+#include "tools/text.h"
+
+namespace mote::tool {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  uint32_t prompt = 512, generated = 128, runs = 5;
+  std::string threads;
+};
+
+struct Row {
+  std::string test;
+  uint32_t threads;
+  double median, min, max;
+};
+
+std::vector<uint32_t> parse_threads(const std::string& text) {
+  std::vector<uint32_t> threads;
+  for (int32_t count : text.empty() ? std::vector<int32_t>{0} : parse_ids(text)) {
+    if (!text.empty()) check_range("-t", count, 1, 256);
+    threads.push_back(static_cast<uint32_t>(count));
+  }
+  if (threads.empty()) throw UsageError("-t: expected numbers of threads");
+  return threads;
+}
+
+// Tokens that are the same every time and all over the vocabulary.
+std::vector<int32_t> some_ids(uint32_t count, uint32_t vocabulary) {
+  std::vector<int32_t> ids;
+  uint32_t state = 1;
+  for (uint32_t i = 0; i < count; ++i) {
+    state = state * 1664525u + 1013904223u;
+    ids.push_back(static_cast<int32_t>(uint64_t{state} * vocabulary >> 32));
+  }
+  return ids;
+}
+
+// Seconds of one prompt of all ids, with the last position's logits.
+double time_prompt(const Session& session, const std::vector<int32_t>& ids) {
+  const float* logits = nullptr;
+  check(mote_session_rewind(session.get(), 0));
+  const auto begin = std::chrono::steady_clock::now();
+  check(mote_session_append(session.get(), ids.data(), ids.size(), 0, &logits));
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// Seconds of the ids one after the other, each with logits, as decoding does.
+double time_decoding(const Session& session, const std::vector<int32_t>& ids) {
+  const float* logits = nullptr;
+  check(mote_session_rewind(session.get(), 0));
+  const auto begin = std::chrono::steady_clock::now();
+  for (const int32_t& id : ids) {
+    check(mote_session_append(session.get(), &id, 1, 0, &logits));
+    if (InterruptScope::interrupted()) throw Failure("cancelled");
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+template <class Time>
+Row measure(const std::string& test, const Session& session, const Options& o, size_t tokens,
+            Time time) {
+  std::vector<double> rates;
+  time();  // pages and caches
+  for (uint32_t run = 0; run < o.runs; ++run) {
+    rates.push_back(static_cast<double>(tokens) / time());
+    if (InterruptScope::interrupted()) break;
+  }
+  std::sort(rates.begin(), rates.end());
+  const size_t half = rates.size() / 2;
+  const double median = rates.size() % 2 ? rates[half] : (rates[half - 1] + rates[half]) / 2;
+  return {test, session.threads(), median, rates.front(), rates.back()};
+}
+
+std::vector<Row> bench(const Options& o) {
+  const Model model(o.model.path);
+  model.need(MOTE_TASK_GENERATE, "weights to run");
+  const std::vector<int32_t> prompt = some_ids(o.prompt, model.info().vocabulary_size),
+                             generated = some_ids(o.generated, model.info().vocabulary_size);
+  std::vector<Row> rows;
+  for (uint32_t threads : parse_threads(o.threads)) {
+    ModelOptions options = o.model;
+    options.threads = threads;
+    if (!options.context) options.context = std::max({o.prompt, o.generated, 1u});
+    const Session session(model, session_options(model, options));
+    InterruptScope scope(session.get());
+    if (o.prompt)
+      rows.push_back(measure("pp" + std::to_string(o.prompt), session, o, o.prompt,
+                             [&] { return time_prompt(session, prompt); }));
+    if (o.generated && !InterruptScope::interrupted())
+      rows.push_back(measure("tg" + std::to_string(o.generated), session, o, o.generated,
+                             [&] { return time_decoding(session, generated); }));
+    if (InterruptScope::interrupted()) break;
+  }
+  return rows;
+}
+
+void print_rows(const std::vector<Row>& rows, bool json) {
+  if (json) {
+    Json list = Json::array();
+    for (const Row& row : rows)
+      list.push_back({{"test", row.test},
+                      {"threads", row.threads},
+                      {"median", row.median},
+                      {"min", row.min},
+                      {"max", row.max},
+                      {"unit", "tok/s"}});
+    return print_json({{"rows", list}});
+  }
+  print("test      threads     median        min        max  tok/s\n");
+  for (const Row& row : rows) {
+    char text[128];
+    std::snprintf(text, sizeof text, "%-9s %7u %10.1f %10.1f %10.1f\n", row.test.c_str(),
+                  row.threads, row.median, row.min, row.max);
+    print(text);
+  }
+}
+
+}  // namespace
+
+int run_bench(const Arguments& arguments) {
+  CommandLine line("bench",
+                   "Tokens per second of prefill (pp) and decoding (tg): medians of some runs.");
+  Options o;
+  o.model.add_model(line.app);
+  line.app.add_option("-p,--prompt", o.prompt, "tokens of the prompt (default 512; 0: no prefill)");
+  line.app.add_option("-n,--generated", o.generated,
+                      "tokens decoded (default 128; 0: no decoding)");
+  line.app.add_option("-r,--runs", o.runs, "runs of each (default 5)")->check(CLI::Range(1, 1000));
+  line.app.add_option("-t,--threads", o.threads,
+                      "numbers of threads: 1,2 (default: the fast cores)");
+  o.model.add_context(line.app);
+  o.model.add_kv(line.app);
+  line.add_json();
+  if (!line.parse(arguments)) return 0;
+  check_range("-p", o.prompt, 0, 1 << 24);
+  check_range("-n", o.generated, 0, 1 << 24);
+  print_rows(bench(o), line.json);
+  return 0;
+}
+
+}  // namespace mote::tool

@@ -1,0 +1,36 @@
+// One answer of a model: what generate and chat share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/session.h"
+
+namespace mote::tool {
+
+struct SamplingOptions {
+  uint32_t max_tokens = 256, top_k = 0, deadline_ms = 0;
+  float temperature = 0, top_p = 0, min_p = 0, repeat_penalty = 0;
+  uint64_t seed = 0;
+  std::vector<std::string> stops;
+  bool ignore_end = false;
+
+  void add(CLI::App& app);
+  void check() const;  // ranges
+};
+
+struct Generation {
+  std::string text;  // empty without a tokenizer
+  std::vector<int32_t> ids;
+  const char* finish_reason = "failed";
+  std::string error;  // of a failure
+  mote_generate_result result{};
+};
+
+// Runs until the answer ends or Ctrl-C comes. Text goes to stdout as it comes if `stream`. A
+// failure does not throw: it is in `error`, with what there was until then.
+Generation run_generation(const Session& session, const mote_prompt& prompt,
+                          const SamplingOptions& options, bool stream);
+
+}  // namespace mote::tool

@@ -1,0 +1,137 @@
+#include "tools/text.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+namespace mote::tool {
+namespace {
+
+// Length of the sequence at text[at]: of a character, or of a maximal beginning of one that is cut
+// or broken (WHATWG).
+size_t sequence_length(const std::string& text, size_t at) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  const uint8_t lead = byte(at);
+  if (lead < 0xc2 || lead > 0xf4) return 1;
+  const size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  uint8_t least = 0x80,
+          most = 0xbf;  // of the second byte: no overlong forms, surrogates or beyond U+10FFFF
+  if (lead == 0xe0) least = 0xa0;
+  if (lead == 0xed) most = 0x9f;
+  if (lead == 0xf0) least = 0x90;
+  if (lead == 0xf4) most = 0x8f;
+  size_t read = 1;
+  while (read < length && at + read < text.size() && byte(at + read) >= least &&
+         byte(at + read) <= most) {
+    ++read;
+    least = 0x80, most = 0xbf;
+  }
+  return read;
+}
+
+class Input {
+ public:
+  explicit Input(const std::string& path) : name_(path == "-" ? "standard input" : path) {
+    if (path == "-") return;
+    errno = 0;
+    file_.open(path, std::ios::binary);
+    if (!file_) throw Failure(name_ + ": cannot open: " + std::strerror(errno));
+  }
+  std::istream& stream() { return file_.is_open() ? file_ : std::cin; }
+  const std::string& name() const { return name_; }
+  void check() {
+    if (stream().bad()) throw Failure(name_ + ": cannot read: " + std::strerror(errno));
+  }
+
+ private:
+  std::string name_;
+  std::ifstream file_;
+};
+
+}  // namespace
+
+std::string read_file(const std::string& path) {
+  Input input(path);
+  std::ostringstream text;
+  if (input.stream().peek() != std::char_traits<char>::eof()) text << input.stream().rdbuf();
+  input.check();
+  return text.str();
+}
+
+std::vector<int32_t> parse_ids(const std::string& text) {
+  std::string list = text == "-" ? read_file("-") : text;
+  for (char& c : list)
+    if (std::strchr(",;[] \t\r\n", c)) c = ' ';
+  std::vector<int32_t> ids;
+  const char* at = list.data();
+  const char* const end = at + list.size();
+  while ((at = std::find_if(at, end, [](char c) { return c != ' '; })) != end) {
+    int32_t id = 0;
+    const auto [next, error] = std::from_chars(at, end, id);
+    if (error != std::errc() || (next != end && *next != ' ') || id < 0)
+      throw UsageError("--ids: expected token ids, found \"" +
+                       std::string(at, std::find(at, end, ' ')) + "\"");
+    ids.push_back(id);
+    at = next;
+  }
+  return ids;
+}
+
+size_t for_each_json_line(const std::string& path, const std::function<void(const Json&)>& handle) {
+  Input input(path);
+  std::string line;
+  size_t failed = 0;
+  for (size_t number = 1; std::getline(input.stream(), line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    try {
+      const Json object = Json::parse(line, nullptr, false);
+      if (!object.is_object()) throw Failure("expected a JSON object");
+      handle(object);
+    } catch (const Failure& failure) {
+      ++failed;
+      print_json({{"error", failure.what()}});
+      complain(input.name() + ": line " + std::to_string(number) + ": " + failure.what());
+    }
+  }
+  input.check();
+  return failed;
+}
+
+std::string decode_base64(const std::string& text) {
+  static const std::string kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  uint32_t bits = 0, held = 0;
+  const size_t end = text.find_last_not_of('=') + 1;  // npos + 1 is 0
+  for (size_t i = 0; i < end; ++i) {
+    const size_t digit = kDigits.find(text[i]);
+    if (digit == std::string::npos) throw Failure("bytes_b64: is not base64");
+    bits = bits << 6 | static_cast<uint32_t>(digit);
+    held += 6;
+    if (held >= 8) bytes.push_back(static_cast<char>(bits >> (held -= 8)));
+  }
+  if (end % 4 == 1 || text.size() - end > 2) throw Failure("bytes_b64: is not base64");
+  return bytes;
+}
+
+CodePoints::CodePoints(const std::string& text) {
+  for (size_t at = 0; at < text.size(); at += sequence_length(text, at))
+    starts_.push_back(static_cast<uint32_t>(at));
+}
+
+std::pair<size_t, size_t> CodePoints::range(size_t first, size_t last) const {
+  const auto before = [&](size_t byte) {  // code points that begin before it
+    return static_cast<size_t>(std::lower_bound(starts_.begin(), starts_.end(), byte) -
+                               starts_.begin());
+  };
+  if (first >= last) return {before(first), before(first)};
+  const size_t start = before(first + 1) - 1;
+  return {start, std::max(before(last), start + 1)};
+}
+
+}  // namespace mote::tool
