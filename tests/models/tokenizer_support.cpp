@@ -20,15 +20,6 @@ std::string file_in(const char* variable, const std::string& rest) {
   return std::filesystem::exists(path) ? path : "";
 }
 
-template <class T>
-void append(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-void append_text(std::string& out, std::string_view text) {
-  append<uint64_t>(out, text.size());
-  out.append(text);
-}
-
 void keep_message(void* user, int32_t, const char* message, size_t length) {
   static_cast<std::vector<std::string>*>(user)->emplace_back(message, length);
 }
@@ -71,75 +62,28 @@ std::string decode_base64(std::string_view text) {
   return out;
 }
 
-void KeyWriter::begin(std::string_view key, GgufType type) {
-  ++count_;
-  append_text(keys_, key);
-  append(keys_, type);
-}
-void KeyWriter::begin_array(std::string_view key, GgufType element, size_t count) {
-  begin(key, GgufType::array);
-  append(keys_, element);
-  append<uint64_t>(keys_, count);
-}
-KeyWriter& KeyWriter::text(std::string_view key, std::string_view value) {
-  begin(key, GgufType::text);
-  append_text(keys_, value);
-  return *this;
-}
-KeyWriter& KeyWriter::u32(std::string_view key, uint32_t value) {
-  begin(key, GgufType::u32);
-  append(keys_, value);
-  return *this;
-}
-KeyWriter& KeyWriter::i32(std::string_view key, int32_t value) {
-  begin(key, GgufType::i32);
-  append(keys_, value);
-  return *this;
-}
-KeyWriter& KeyWriter::boolean(std::string_view key, bool value) {
-  begin(key, GgufType::boolean);
-  append<uint8_t>(keys_, value);
-  return *this;
-}
-KeyWriter& KeyWriter::texts(std::string_view key, const std::vector<std::string>& values) {
-  begin_array(key, GgufType::text, values.size());
-  for (const std::string& value : values) append_text(keys_, value);
-  return *this;
-}
-KeyWriter& KeyWriter::i32s(std::string_view key, const std::vector<int32_t>& values) {
-  begin_array(key, GgufType::i32, values.size());
-  for (int32_t value : values) append(keys_, value);
-  return *this;
-}
-KeyWriter& KeyWriter::u8s(std::string_view key, const std::vector<uint8_t>& values) {
-  begin_array(key, GgufType::u8, values.size());
-  for (uint8_t value : values) append(keys_, value);
-  return *this;
-}
-KeyWriter& KeyWriter::f32s(std::string_view key, const std::vector<float>& values) {
-  begin_array(key, GgufType::f32, values.size());
-  for (float value : values) append(keys_, value);
-  return *this;
-}
-std::string KeyWriter::file() const {
-  std::string out = "GGUF";
-  append<uint32_t>(out, 3);
-  append<uint64_t>(out, 0);
-  append<uint64_t>(out, count_);
-  return out + keys_;
-}
-
-TokenizerFile::TokenizerFile(const std::string& bytes) : size_(bytes.size()) {
+TokenizerFile::TokenizerFile(const GgufBuilder& builder)
+    : TokenizerFile([&] {
+        const Bytes bytes = builder.build();
+        return std::string(bytes.begin(), bytes.end());
+      }()) {}
+TokenizerFile::TokenizerFile(std::string_view bytes) : size_(bytes.size()) {
   data_ = static_cast<uint8_t*>(std::aligned_alloc(64, (size_ + 63) / 64 * 64));
   std::memcpy(data_, bytes.data(), size_);
 }
+std::unique_ptr<TokenizerFile> TokenizerFile::map(const std::string& path) {
+  std::unique_ptr<TokenizerFile> file(new TokenizerFile);
+  EXPECT_TRUE(file->mapped_.open(path.c_str(), 0, file->allocator_).ok()) << last_error();
+  return file;
+}
 TokenizerFile::~TokenizerFile() { std::free(data_); }
 Status TokenizerFile::open() {
-  MOTE_TRY(file.open(data_, size_, "test.gguf", *allocator_));
+  MOTE_TRY(file.open(data_ ? data_ : mapped_.data(), data_ ? size_ : mapped_.size(), "test.gguf",
+                     allocator_));
   Log log;
   log.callback = keep_message;
   log.user = &messages;
-  return tokenizer.open(file, *allocator_, log);
+  return tokenizer.open(file, allocator_, log);
 }
 
 std::vector<mote_token> encode(const Tokenizer& tokenizer, std::string_view text, uint32_t flags) {
@@ -205,12 +149,14 @@ SmallVocabulary& SmallVocabulary::token(const std::string& text, TokenType type)
   types.push_back(static_cast<int32_t>(type));
   return *this;
 }
-KeyWriter SmallVocabulary::writer(std::string_view pre) const {
-  KeyWriter writer;
-  writer.text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.pre", pre);
-  writer.texts("tokenizer.ggml.tokens", tokens).i32s("tokenizer.ggml.token_type", types);
-  writer.texts("tokenizer.ggml.merges", merges);
-  return writer;
+GgufBuilder SmallVocabulary::builder(const std::string& pre) const {
+  GgufBuilder builder;
+  builder.text("tokenizer.ggml.model", "gpt2");
+  builder.text("tokenizer.ggml.pre", pre);
+  builder.texts("tokenizer.ggml.tokens", tokens);
+  builder.array("tokenizer.ggml.token_type", GgufType::i32, types);
+  builder.texts("tokenizer.ggml.merges", merges);
+  return builder;
 }
 
 }  // namespace mote::test

@@ -1,4 +1,4 @@
-// What the tokenizer tests share: files, a writer of small vocabularies, calls with exactly the
+// What the tokenizer tests share: files, small vocabularies, calls with exactly the
 // scratch they ask for.
 #pragma once
 
@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "core/gguf.h"
+#include "core/mapped_file.h"
 #include "core/memory.h"
 #include "models/tokenizers/tokenizer.h"
+#include "tests/support/gguf_builder.h"
 
 namespace mote::test {
 
@@ -23,42 +25,24 @@ std::string read_file(const std::string& path);
 std::vector<std::string> read_lines(const std::string& path);
 std::string decode_base64(std::string_view text);
 
-// Writes keys of a GGUF file, no tensors.
-class KeyWriter {
- public:
-  KeyWriter& text(std::string_view key, std::string_view value);
-  KeyWriter& u32(std::string_view key, uint32_t value);
-  KeyWriter& i32(std::string_view key, int32_t value);
-  KeyWriter& boolean(std::string_view key, bool value);
-  KeyWriter& texts(std::string_view key, const std::vector<std::string>& values);
-  KeyWriter& i32s(std::string_view key, const std::vector<int32_t>& values);
-  KeyWriter& u8s(std::string_view key, const std::vector<uint8_t>& values);
-  KeyWriter& f32s(std::string_view key, const std::vector<float>& values);
-  std::string file() const;
-
- private:
-  void begin(std::string_view key, GgufType type);
-  void begin_array(std::string_view key, GgufType element, size_t count);
-  std::string keys_;
-  uint64_t count_ = 0;
-};
-
 // A tokenizer over the bytes of a file.
 class TokenizerFile {
+  Allocator allocator_;  // outlives what it gave
+  MappedFile mapped_;
+  uint8_t* data_ = nullptr;  // copied bytes, where no file is mapped
+  size_t size_ = 0;
+  TokenizerFile() = default;
+
  public:
-  explicit TokenizerFile(const std::string& bytes);
+  explicit TokenizerFile(std::string_view bytes);
+  explicit TokenizerFile(const GgufBuilder& builder);
+  static std::unique_ptr<TokenizerFile> map(const std::string& path);
   ~TokenizerFile();
   Status open();
 
   GgufFile file;
   Tokenizer tokenizer;
   std::vector<std::string> messages;  // logged
-  size_t heap_bytes() const { return allocator_->bytes_in_use(); }
-
- private:
-  std::unique_ptr<Allocator> allocator_ = std::make_unique<Allocator>();
-  uint8_t* data_;
-  size_t size_;
 };
 
 // Encodes with a scratch of exactly scratch_bytes(); the tokens must partition the text.
@@ -76,7 +60,7 @@ struct SmallVocabulary {
   // a and b are stored texts; adds the token a + b and its merge.
   SmallVocabulary& merge(const std::string& a, const std::string& b);
   SmallVocabulary& token(const std::string& text, TokenType type);
-  KeyWriter writer(std::string_view pre) const;
+  GgufBuilder builder(const std::string& pre) const;
 };
 
 }  // namespace mote::test
