@@ -1,0 +1,90 @@
+// A cache of one key/value head and attention computed the plain way, in double.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "quant/quant.h"
+#include "tests/support/guard_page.h"
+
+namespace mote::test {
+
+// Keys and values against guard pages; what was never stored is NaN.
+class HeadCache {
+ public:
+  HeadCache(const Kernels& kernels, KvType type, size_t head_dim, size_t blocks)
+      : kernels_(kernels),
+        type_(type),
+        head_dim_(head_dim),
+        blocks_(blocks),
+        keys_(blocks * kKeyBlock * head_dim * (type == KvType::f32 ? 4 : 2)),
+        values_(keys_.size()) {
+    std::memset(keys_.data(), 0xff, keys_.size());
+    std::memset(values_.data(), 0xff, values_.size());
+  }
+  void store(size_t position, size_t tokens, const float* k, const float* v, size_t stride) {
+    KvRows rows{k, stride, tokens, head_dim_, position, keys_.data(), blocks_, type_};
+    kernels_.store_key(&rows);
+    rows.x = v;
+    rows.cache = values_.data();
+    kernels_.store_value(&rows);
+  }
+  // The caller fills in q, tokens, group, position, last_key, masks and out.
+  AttentionTask task(float scale) const {
+    AttentionTask task{};
+    task.head_dim = head_dim_;
+    task.keys = keys_.data();
+    task.values = values_.data();
+    task.blocks = blocks_;
+    task.type = type_;
+    task.causal = true;
+    task.scale = scale;
+    return task;
+  }
+  uint8_t* keys() { return keys_.data(); }
+  uint8_t* values() { return values_.data(); }
+
+ private:
+  const Kernels& kernels_;
+  KvType type_;
+  size_t head_dim_, blocks_;
+  GuardedBytes keys_, values_;
+};
+
+inline float as_stored(float x, KvType type) {
+  return type == KvType::f32 ? x : quant::f16_to_f32(quant::f32_to_f16(x));
+}
+
+inline bool sees(size_t p, size_t k, bool causal, size_t window) {
+  if (causal && k > p) return false;
+  const size_t distance = p > k ? p - k : k - p;
+  return window == 0 || distance < window;
+}
+
+// One query at position p over keys [0, last): k[j * head_dim + i].
+inline std::vector<double> plain_attention(const float* q, const float* k, const float* v,
+                                           size_t head_dim, size_t last, size_t p, bool causal,
+                                           size_t window, double scale, double cap, KvType type) {
+  std::vector<double> scores, out(head_dim, 0.0);
+  std::vector<size_t> seen;
+  double top = -HUGE_VAL, total = 0;
+  for (size_t j = 0; j < last; ++j) {
+    if (!sees(p, j, causal, window)) continue;
+    double s = 0;
+    for (size_t i = 0; i < head_dim; ++i) s += double(q[i]) * as_stored(k[j * head_dim + i], type);
+    s *= scale;
+    if (cap > 0) s = cap * std::tanh(s / cap);
+    seen.push_back(j);
+    scores.push_back(s);
+    top = std::max(top, s);
+  }
+  for (double& s : scores) total += s = std::exp(s - top);
+  for (size_t n = 0; n < seen.size(); ++n)
+    for (size_t i = 0; i < head_dim; ++i)
+      out[i] += scores[n] / total * as_stored(v[seen[n] * head_dim + i], type);
+  return out;
+}
+
+}  // namespace mote::test
