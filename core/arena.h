@@ -1,5 +1,5 @@
-// One block of memory, handed out front to back. The same planning code runs twice: over a measuring
-// arena, which only counts, and over the real block; so the size asked for is exact.
+// One block of memory, handed out front to back. The same planning code runs twice: over a
+// measuring arena, which only counts, and over the real block; so the size asked for is exact.
 #pragma once
 
 #include <cstddef>

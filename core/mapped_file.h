@@ -18,8 +18,8 @@ class MappedFile {
 
   static constexpr size_t kMemoryAlignment = 32;  // of the caller's memory
 
-  // flags: MOTE_MODEL_READ, _PREFETCH, _LOCK. An empty file (MOTE_ERROR_BAD_FILE), a directory, a pipe or a
-  // device (MOTE_ERROR_IO) is an error that says so; so is a limit that forbids locking.
+  // flags: MOTE_MODEL_READ, _PREFETCH, _LOCK. An empty file (MOTE_ERROR_BAD_FILE), a directory, a
+  // pipe or a device (MOTE_ERROR_IO) is an error that says so; so is a limit that forbids locking.
   Status open(const char* path, uint32_t flags, Allocator& allocator);
   // The caller's memory, aligned to 32 bytes (MOTE_ERROR_ARGUMENT otherwise); nothing is copied.
   Status open_memory(const void* data, size_t bytes);

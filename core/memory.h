@@ -1,4 +1,5 @@
-// Heap memory through the caller's allocator, counted; failures are a Status and never an exception.
+// Heap memory through the caller's allocator, counted; failures are a Status and never an
+// exception.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +12,8 @@
 
 namespace mote {
 
-// Wraps mote_allocator (null: malloc and free) and counts what is outstanding. Threads may share one
-// where the custom functions allow it.
+// Wraps mote_allocator (null: malloc and free) and counts what is outstanding. Threads may share
+// one where the custom functions allow it.
 class Allocator {
  public:
   Allocator() = default;
@@ -49,7 +50,8 @@ class HeapArray {
     if (count > SIZE_MAX / sizeof(T))
       return fail(MOTE_ERROR_MEMORY, "%s: %zu elements are too many", what, count);
     if (count == 0) return kOk;
-    data_ = static_cast<T*>(allocator.allocate(count * sizeof(T), alignof(T) < 16 ? 16 : alignof(T)));
+    data_ =
+        static_cast<T*>(allocator.allocate(count * sizeof(T), alignof(T) < 16 ? 16 : alignof(T)));
     if (!data_)
       return fail(MOTE_ERROR_MEMORY, "%s: no memory for %zu bytes", what, count * sizeof(T));
     allocator_ = &allocator;

@@ -30,7 +30,8 @@ inline size_t row_bytes(Format format, size_t values) {
   return values / info.values * info.bytes;
 }
 
-// Row-major; shape[0] is the fastest axis (GGUF order), so a matrix is [rows = shape[1]][columns = shape[0]].
+// Row-major; shape[0] is the fastest axis (GGUF order), so a matrix is [rows = shape[1]][columns =
+// shape[0]].
 struct Tensor {
   std::string_view name;
   Format format = Format::f32;

@@ -21,10 +21,11 @@ class Team {
 
   // Takes what it needs from the arena (the same for a measuring one). threads >= 1.
   void plan(Arena& arena, uint32_t threads);
-  // Creates threads - 1 sleeping threads, or none with an executor (copied; null: own threads). Their
-  // signals are blocked. An error leaves no thread behind.
+  // Creates threads - 1 sleeping threads, or none with an executor (copied; null: own threads).
+  // Their signals are blocked. An error leaves no thread behind.
   Status start(const mote_executor* executor);
-  // Joins the threads; the team is then of one thread until planned again. Called by the destructor too.
+  // Joins the threads; the team is then of one thread until planned again. Called by the destructor
+  // too.
   void stop();
 
   uint32_t threads() const { return threads_; }
@@ -39,9 +40,11 @@ class Team {
   template <class Part>
   void parallel(Part&& part) {
     if (threads_ == 1) return part(0u, 1u);
-    run_parts([](void* p, uint32_t thread, uint32_t threads) {
-      (*static_cast<std::remove_reference_t<Part>*>(p))(thread, threads);
-    }, &part);
+    run_parts(
+        [](void* p, uint32_t thread, uint32_t threads) {
+          (*static_cast<std::remove_reference_t<Part>*>(p))(thread, threads);
+        },
+        &part);
   }
 
  private:
@@ -53,7 +56,8 @@ class Team {
   State* state_ = nullptr;  // in the arena
 };
 
-// Bounds of part `index` of `parts` of [0, count) in units of `grain`: [first, last), contiguous, in order.
+// Bounds of part `index` of `parts` of [0, count) in units of `grain`: [first, last), contiguous,
+// in order.
 struct Range {
   size_t first, last;
 };
@@ -63,7 +67,8 @@ inline Range split(size_t count, size_t grain, size_t index, size_t parts) {
   return {first < count ? first : count, last < count ? last : count};
 }
 
-// Fast cores that this process may use: affinity, cgroup quota and core capacities considered; >= 1.
+// Fast cores that this process may use: affinity, cgroup quota and core capacities considered;
+// >= 1.
 uint32_t default_thread_count();
 
 }  // namespace mote

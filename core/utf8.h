@@ -1,4 +1,5 @@
-// UTF-8 as texts come: each maximal bad sequence reads as one U+FFFD (WHATWG, as Python's "replace").
+// UTF-8 as texts come: each maximal bad sequence reads as one U+FFFD (WHATWG, as Python's
+// "replace").
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,8 @@ struct CodePoint {
 CodePoint read_utf8(std::string_view text, size_t at);
 // Writes 1..4 bytes, returns how many. value is a Unicode scalar value.
 size_t write_utf8(uint32_t value, char* out);
-// How many bytes at the end of text are a beginning of a character that more bytes could complete (0..3).
+// How many bytes at the end of text are a beginning of a character that more bytes could complete
+// (0..3).
 size_t incomplete_utf8_tail(std::string_view text);
 
 }  // namespace mote

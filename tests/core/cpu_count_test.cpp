@@ -30,7 +30,8 @@ class CpuCountTest : public testing::Test {
   // Gives cpu0, cpu1, ... a number each in the given file.
   void put_speeds(const std::string& file, const std::vector<int>& speeds) const {
     for (size_t cpu = 0; cpu < speeds.size(); ++cpu)
-      put("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/" + file, std::to_string(speeds[cpu]));
+      put("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/" + file,
+          std::to_string(speeds[cpu]));
   }
   static CpuMask first(uint32_t count) {
     CpuMask mask;
@@ -126,8 +127,8 @@ TEST_F(CpuCountTest, QuotaIsRoundedToWholeCpus) {
   const struct {
     const char* text;
     uint32_t threads;
-  } cases[] = {{"10000 100000", 1}, {"110000 100000", 1}, {"150000 100000", 2}, {"240000 100000", 2},
-               {"25000 50000", 1},  {"1 1000000", 1}};
+  } cases[] = {{"10000 100000", 1},  {"110000 100000", 1}, {"150000 100000", 2},
+               {"240000 100000", 2}, {"25000 50000", 1},   {"1 1000000", 1}};
   for (const auto& c : cases) {
     put("/sys/fs/cgroup/cpu.max", c.text);
     EXPECT_EQ(threads(8), c.threads) << c.text;
@@ -170,8 +171,8 @@ TEST_F(CpuCountTest, Version1MountedAsTheContainersRoot) {
 }
 
 TEST_F(CpuCountTest, NonsenseInTheFilesIsIgnored) {
-  for (const char* text : {"", "x", "100000", "100000 0", "100000 x", "-5 100000", "99999999999999999999999 1",
-                           "18446744073709551615 1"}) {
+  for (const char* text : {"", "x", "100000", "100000 0", "100000 x", "-5 100000",
+                           "99999999999999999999999 1", "18446744073709551615 1"}) {
     put("/proc/self/cgroup", "0::/");
     put("/sys/fs/cgroup/cpu.max", text);
     EXPECT_EQ(threads(5), 5u) << text;

@@ -9,7 +9,8 @@
 namespace mote {
 namespace {
 
-// The kernel's own list of what the CPU can do and the system supports: "flags" (x86), "Features" (ARM).
+// The kernel's own list of what the CPU can do and the system supports: "flags" (x86), "Features"
+// (ARM).
 bool listed(const std::string& flag) {
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);) {
@@ -25,7 +26,8 @@ bool listed(const std::string& flag) {
 TEST(Cpu, MatchesTheKernelsList) {
   const CpuFeatures features = cpu_features();
 #if defined(__x86_64__)
-  if (!listed("sse2")) GTEST_SKIP() << "/proc/cpuinfo is not there or lists another CPU (an emulator?)";
+  if (!listed("sse2"))
+    GTEST_SKIP() << "/proc/cpuinfo is not there or lists another CPU (an emulator?)";
   const bool avx2 = listed("avx2") && listed("fma") && listed("f16c");
   const bool avx512 = avx2 && listed("avx512f") && listed("avx512bw") && listed("avx512dq") &&
                       listed("avx512vl") && listed("avx512cd");
@@ -38,12 +40,14 @@ TEST(Cpu, MatchesTheKernelsList) {
   EXPECT_TRUE(features.neon);
   EXPECT_FALSE(features.avx2 || features.avx_vnni || features.avx512 || features.avx512_vnni);
   EXPECT_TRUE(!features.i8mm || features.dot_product);
-  if (!listed("asimd")) GTEST_SKIP() << "/proc/cpuinfo is not there or lists another CPU (an emulator?)";
+  if (!listed("asimd"))
+    GTEST_SKIP() << "/proc/cpuinfo is not there or lists another CPU (an emulator?)";
   const bool dot = listed("asimddp") && listed("fphp") && listed("asimdhp");
   EXPECT_EQ(features.dot_product, dot);
   EXPECT_EQ(features.i8mm, dot && listed("i8mm"));
 #elif defined(__arm__)
-  if (!listed("neon")) GTEST_SKIP() << "/proc/cpuinfo is not there or lists another CPU (an emulator?)";
+  if (!listed("neon"))
+    GTEST_SKIP() << "/proc/cpuinfo is not there or lists another CPU (an emulator?)";
   EXPECT_EQ(features.neon, listed("vfpv4"));
 #else
   EXPECT_FALSE(features.avx2 || features.neon);

@@ -1,4 +1,5 @@
-// A GGUF file byte by byte, with the place of every field that it holds, so that tests can damage each.
+// A GGUF file byte by byte, with the place of every field that it holds, so that tests can damage
+// each.
 #pragma once
 
 #include <cstdint>

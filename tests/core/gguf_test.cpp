@@ -111,17 +111,21 @@ TEST_F(GgufTest, WrongTypesNameFileKeyExpectedAndFound) {
   std::string_view text = "before";
   const GgufKey* array = nullptr;
   expect_message(gguf_.get_u32("absent", &number), "x.gguf: key absent is missing");
-  expect_message(gguf_.get_u32("factor", &number), "x.gguf: key factor: expected an integer, found f32");
-  expect_message(gguf_.get_u32("flag", &number), "x.gguf: key flag: expected an integer, found bool");
+  expect_message(gguf_.get_u32("factor", &number),
+                 "x.gguf: key factor: expected an integer, found f32");
+  expect_message(gguf_.get_u32("flag", &number),
+                 "x.gguf: key flag: expected an integer, found bool");
   expect_message(gguf_.get_u32("tokens", 1, &number),
                  "x.gguf: key tokens: expected an integer, found array of text");
   expect_message(gguf_.get_u32("small", &number),
                  "x.gguf: key small: expected an integer from 0 to 4294967295, found -3");
-  expect_message(gguf_.get_u32("large", &number),
-                 "x.gguf: key large: expected an integer from 0 to 4294967295, found 1099511627776");
+  expect_message(
+      gguf_.get_u32("large", &number),
+      "x.gguf: key large: expected an integer from 0 to 4294967295, found 1099511627776");
   expect_message(gguf_.get_f32("general.architecture", 1.0f, &real),
                  "x.gguf: key general.architecture: expected a number, found text");
-  expect_message(gguf_.get_bool("small", false, &flag), "x.gguf: key small: expected bool, found i8");
+  expect_message(gguf_.get_bool("small", false, &flag),
+                 "x.gguf: key small: expected bool, found i8");
   expect_message(gguf_.get_text("large", &text), "x.gguf: key large: expected text, found u64");
   expect_message(gguf_.get_array("tokens", GgufType::f32, 3, &array),
                  "x.gguf: key tokens: expected array of f32, found array of text");
@@ -196,7 +200,12 @@ TEST_F(GgufTest, AFileWithoutTensorsNeedsNoPadding) {
 
 TEST_F(GgufTest, TensorsMayStandInAnyOrderWithGaps) {
   GgufBytes file;
-  file.header(3, 0).tensor("c", {8}, 0, 128).tensor("a", {8}, 0, 0).tensor("b", {8}, 0, 64).align().data(160);
+  file.header(3, 0)
+      .tensor("c", {8}, 0, 128)
+      .tensor("a", {8}, 0, 0)
+      .tensor("b", {8}, 0, 64)
+      .align()
+      .data(160);
   ASSERT_TRUE(open(file).ok()) << last_error();
   EXPECT_EQ(gguf_.tensors()[0].name, "c");
   EXPECT_EQ(gguf_.find_tensor("c")->data, gguf_.find_tensor("a")->data + 128);
@@ -207,7 +216,8 @@ TEST_F(GgufTest, ManyKeysAndTensors) {
   const int count = 3000;
   file.header(count, count);
   for (int i = 0; i < count; ++i) file.key_u32("key." + std::to_string(i * 7919 % count), i);
-  for (int i = 0; i < count; ++i) file.tensor("t." + std::to_string(i * 7907 % count), {8}, 0, i * 32);
+  for (int i = 0; i < count; ++i)
+    file.tensor("t." + std::to_string(i * 7907 % count), {8}, 0, i * 32);
   file.align().data(count * 32);
   ASSERT_TRUE(open(file).ok()) << last_error();
   for (int i = 0; i < count; ++i) {
@@ -264,10 +274,12 @@ TEST(GgufModels, RealFilesOpen) {
     MappedFile file;
     ASSERT_TRUE(file.open(entry.path().c_str(), 0, allocator).ok()) << last_error();
     GgufFile gguf;
-    ASSERT_TRUE(gguf.open(file.data(), file.size(), entry.path().native(), allocator).ok()) << last_error();
+    ASSERT_TRUE(gguf.open(file.data(), file.size(), entry.path().native(), allocator).ok())
+        << last_error();
     EXPECT_GT(gguf.tensors().size(), 0u);
     const GgufKey* tokens = nullptr;
-    ASSERT_TRUE(gguf.get_array("tokenizer.ggml.tokens", GgufType::text, 0, &tokens).ok()) << last_error();
+    ASSERT_TRUE(gguf.get_array("tokenizer.ggml.tokens", GgufType::text, 0, &tokens).ok())
+        << last_error();
     uint64_t count = 0;
     GgufTexts texts(*tokens);
     for (std::string_view text; texts.next(&text);) ++count;

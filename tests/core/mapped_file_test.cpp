@@ -48,8 +48,8 @@ TEST_F(MappedFileTest, AllWaysGiveTheSameBytes) {
   std::string content(300'001, '\0');
   for (size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i * 7 + i / 256);
   const std::string name = write("model", content);
-  for (const uint32_t flags : {0, int{MOTE_MODEL_READ}, int{MOTE_MODEL_PREFETCH},
-                               MOTE_MODEL_READ | MOTE_MODEL_PREFETCH}) {
+  for (const uint32_t flags :
+       {0, int{MOTE_MODEL_READ}, int{MOTE_MODEL_PREFETCH}, MOTE_MODEL_READ | MOTE_MODEL_PREFETCH}) {
     MappedFile file;
     ASSERT_TRUE(file.open(name.c_str(), flags, allocator_).ok()) << last_error();
     ASSERT_EQ(file.size(), content.size());

@@ -22,7 +22,8 @@ struct Recorder {
               auto* self = static_cast<Recorder*>(user);
               if (bytes > self->budget) return nullptr;
               self->budget -= bytes;
-              void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+              void* memory =
+                  std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
               self->blocks[memory] = bytes;
               return memory;
             },

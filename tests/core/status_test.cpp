@@ -74,12 +74,15 @@ TEST(Status, EachThreadHasItsOwnMessage) {
 
 TEST(Printable, KeepsTextAndEscapesWhatATerminalWouldObey) {
   EXPECT_EQ(printable("plain"), "plain");
-  EXPECT_EQ(printable("Gr\u00fc\u00dfe \u4f60\u597d \U0001f600"), "Gr\u00fc\u00dfe \u4f60\u597d \U0001f600");
+  EXPECT_EQ(printable("Gr\u00fc\u00dfe \u4f60\u597d \U0001f600"),
+            "Gr\u00fc\u00dfe \u4f60\u597d \U0001f600");
   EXPECT_EQ(printable("a\nb\tc"), "a\\x0ab\\x09c");
   EXPECT_EQ(printable("\x1b[31mred"), "\\x1b[31mred");
   EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\x00b");
   EXPECT_EQ(printable("\x7f"), "\\x7f");
-  EXPECT_EQ(printable("\xc2\x9b" "31m"), "\\xc2\\x9b31m");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m"),
+            "\\xc2\\x9b31m");
   EXPECT_EQ(printable("\u202egnp.exe"), "\\u{202e}gnp.exe");
 }
 

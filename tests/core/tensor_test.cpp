@@ -9,21 +9,27 @@ namespace mote {
 namespace {
 
 TEST(Format, TableIsConsistent) {
-  std::set<uint32_t> ids;
-  std::set<std::string> names;
-#define FORMAT(format, id, per_block, size)                   \
-  {                                                           \
-    const FormatInfo& info = format_info(Format::format);     \
-    EXPECT_STREQ(info.name, #format);                         \
-    EXPECT_EQ(info.values, per_block##u);                     \
-    EXPECT_EQ(info.bytes, size##u);                           \
-    EXPECT_EQ(find_format(uint32_t{id}), &info);              \
-    EXPECT_EQ(find_format(std::string_view(#format)), &info); \
-    EXPECT_TRUE(ids.insert(id).second);                       \
-    EXPECT_TRUE(names.insert(#format).second);                \
-  }
+  const struct {
+    const char* name;
+    Format format;
+    uint32_t id, values, bytes;
+  } rows[] = {
+#define FORMAT(name, id, values, bytes) {#name, Format::name, id, values, bytes},
 #include "core/format.inc"
 #undef FORMAT
+  };
+  std::set<uint32_t> ids;
+  std::set<std::string> names;
+  for (const auto& row : rows) {
+    const FormatInfo& info = format_info(row.format);
+    EXPECT_STREQ(info.name, row.name);
+    EXPECT_EQ(info.values, row.values);
+    EXPECT_EQ(info.bytes, row.bytes);
+    EXPECT_EQ(find_format(row.id), &info);
+    EXPECT_EQ(find_format(std::string_view(row.name)), &info);
+    EXPECT_TRUE(ids.insert(row.id).second) << row.id;
+    EXPECT_TRUE(names.insert(row.name).second) << row.name;
+  }
   EXPECT_GE(ids.size(), 30u);
 }
 

@@ -232,7 +232,8 @@ TEST(Team, StopsAndStartsAgain) {
   holder.team.stop();
   EXPECT_EQ(holder.team.threads(), 1u);
   int calls = 0;
-  holder.team.run([&] { holder.team.parallel([&](uint32_t, uint32_t count) { calls += count == 1; }); });
+  holder.team.run(
+      [&] { holder.team.parallel([&](uint32_t, uint32_t count) { calls += count == 1; }); });
   EXPECT_EQ(calls, 1);
   holder.team.stop();
   for (int i = 0; i < 20; ++i) {
@@ -270,7 +271,8 @@ TEST(Team, Executor) {
 }
 
 TEST(Team, ExecutorOfOneThreadIsNotNeeded) {
-  const mote_executor executor = {nullptr, [](void*, void (*)(void*, uint32_t), void*, uint32_t) { FAIL(); }};
+  const mote_executor executor = {
+      nullptr, [](void*, void (*)(void*, uint32_t), void*, uint32_t) { FAIL(); }};
   TeamHolder holder(1, &executor);
   expect_regions_in_order(holder.team, 1, 2, 2);
 }
@@ -350,7 +352,8 @@ TEST(Team, TooManyThreadsIsAnErrorThatLeavesNone) {
   const Status status = team.start(nullptr);
   setrlimit(RLIMIT_AS, &space);
   EXPECT_EQ(status.code(), MOTE_ERROR_IO);
-  EXPECT_NE(std::string(last_error()).find("expected to create 1999"), std::string::npos) << last_error();
+  EXPECT_NE(std::string(last_error()).find("expected to create 1999"), std::string::npos)
+      << last_error();
   EXPECT_EQ(team.threads(), 1u);
   std::free(base);
 }

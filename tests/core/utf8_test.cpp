@@ -52,7 +52,8 @@ CodePoint reference_read(std::string_view text) {
     uint32_t value = static_cast<uint8_t>(bytes[0]);
     if (length > 1) {
       value &= 0x7fu >> length;
-      for (size_t i = 1; i < length; ++i) value = value * 64 + (static_cast<uint8_t>(bytes[i]) & 63u);
+      for (size_t i = 1; i < length; ++i)
+        value = value * 64 + (static_cast<uint8_t>(bytes[i]) & 63u);
     }
     if (is_scalar(value) && encode(value) == bytes) return {value, length, true};
   }
@@ -64,9 +65,12 @@ CodePoint reference_read(std::string_view text) {
 
 void expect_same(std::string_view text, size_t at) {
   const CodePoint read = read_utf8(text, at), expected = reference_read(text.substr(at));
-  ASSERT_EQ(read.value, expected.value) << testing::PrintToString(std::string(text)) << " at " << at;
-  ASSERT_EQ(read.length, expected.length) << testing::PrintToString(std::string(text)) << " at " << at;
-  ASSERT_EQ(read.valid, expected.valid) << testing::PrintToString(std::string(text)) << " at " << at;
+  ASSERT_EQ(read.value, expected.value)
+      << testing::PrintToString(std::string(text)) << " at " << at;
+  ASSERT_EQ(read.length, expected.length)
+      << testing::PrintToString(std::string(text)) << " at " << at;
+  ASSERT_EQ(read.valid, expected.valid)
+      << testing::PrintToString(std::string(text)) << " at " << at;
 }
 
 TEST(Utf8, EveryScalarValueGoesThereAndBack) {
@@ -83,9 +87,10 @@ TEST(Utf8, EveryScalarValueGoesThereAndBack) {
 }
 
 // Bytes at the edges of every range that the definition has.
-constexpr std::array<uint8_t, 35> kEdges = {
-    0x00, 0x41, 0x7f, 0x80, 0x81, 0x8f, 0x90, 0x9f, 0xa0, 0xbe, 0xbf, 0xc0, 0xc1, 0xc2, 0xd0, 0xdf, 0xe0, 0xe1,
-    0xe9, 0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8, 0xfb, 0xfc, 0xff};
+constexpr std::array<uint8_t, 35> kEdges = {0x00, 0x41, 0x7f, 0x80, 0x81, 0x8f, 0x90, 0x9f, 0xa0,
+                                            0xbe, 0xbf, 0xc0, 0xc1, 0xc2, 0xd0, 0xdf, 0xe0, 0xe1,
+                                            0xe9, 0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf2, 0xf3,
+                                            0xf4, 0xf5, 0xf6, 0xf7, 0xf8, 0xfb, 0xfc, 0xff};
 
 TEST(Utf8, ShortSequencesMatchTheDefinition) {
   for (uint32_t a = 0; a < 256; ++a) {
@@ -113,8 +118,8 @@ TEST(Utf8, TailMatchesTheDefinition) {
     for (const uint8_t b : kEdges)
       for (const uint8_t c : kEdges)
         for (const uint8_t d : kEdges) {
-          const std::string text = {static_cast<char>(a), static_cast<char>(b), static_cast<char>(c),
-                                    static_cast<char>(d)};
+          const std::string text = {static_cast<char>(a), static_cast<char>(b),
+                                    static_cast<char>(c), static_cast<char>(d)};
           for (size_t length = 0; length <= 4; ++length) {
             // Read from the front, as a decoder would: what remains unfinished at the end?
             const std::string_view part = std::string_view(text).substr(4 - length);
@@ -126,7 +131,8 @@ TEST(Utf8, TailMatchesTheDefinition) {
                 expected = point.length;
               at += point.length;
             }
-            ASSERT_EQ(incomplete_utf8_tail(part), expected) << testing::PrintToString(std::string(part));
+            ASSERT_EQ(incomplete_utf8_tail(part), expected)
+                << testing::PrintToString(std::string(part));
           }
         }
 }
@@ -153,10 +159,12 @@ TEST(Utf8, KnownBadSequences) {  // the Unicode standard's own examples, table 3
     return out;
   };
   const std::string bad = "\ufffd";
-  EXPECT_EQ(replaced("\xc0\xaf\xe0\x80\xbf\xf0\x81\x82\x41"), bad + bad + bad + bad + bad + bad + bad + bad + "A");
+  EXPECT_EQ(replaced("\xc0\xaf\xe0\x80\xbf\xf0\x81\x82\x41"),
+            bad + bad + bad + bad + bad + bad + bad + bad + "A");
   EXPECT_EQ(replaced("\xed\xa0\x80\xed\xbf\xbf\xed\xaf\x41"),
             bad + bad + bad + bad + bad + bad + bad + bad + "A");
-  EXPECT_EQ(replaced("\xf4\x91\x92\x93\xff\x41\x80\xbf\x42"), bad + bad + bad + bad + bad + "A" + bad + bad + "B");
+  EXPECT_EQ(replaced("\xf4\x91\x92\x93\xff\x41\x80\xbf\x42"),
+            bad + bad + bad + bad + bad + "A" + bad + bad + "B");
   EXPECT_EQ(replaced("\xe1\x80\xe2\xf0\x91\x92\xf1\xbf\x41"), bad + bad + bad + bad + "A");
 }
 
