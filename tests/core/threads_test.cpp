@@ -329,7 +329,7 @@ TEST(Team, TooManyThreadsIsAnErrorThatLeavesNone) {
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_NPROC, &before), 0);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers end the program where a thread cannot be created";
+  GTEST_SKIP() << "a sanitizer needs the address space that this test takes away";
 #endif
   Team team;
   Arena measuring;
