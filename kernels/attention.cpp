@@ -38,8 +38,10 @@ MOTE_INLINE void multiply_tile(const float* const* a, size_t first, size_t last,
   constexpr size_t kLine = 64 / sizeof(T);
   const float* row[kRows];
   F32 sum[kRows][kVectors];
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     row[r] = a[r];
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v)
       sum[r][v] = factor ? load(c + r * c_stride + v * kLanes) * broadcast(factor[r]) : zero();
   }
@@ -48,6 +50,7 @@ MOTE_INLINE void multiply_tile(const float* const* a, size_t first, size_t last,
     if (ahead)
       for (size_t at = 0; at < kVectors * kLanes; at += kLine) prefetch(line + ahead + at);
     F32 column[kVectors];
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) column[v] = load_any(line + v * kLanes);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
@@ -56,7 +59,9 @@ MOTE_INLINE void multiply_tile(const float* const* a, size_t first, size_t last,
       for (int v = 0; v < kVectors; ++v) sum[r][v] = fma(x, column[v], sum[r][v]);
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) store(c + r * c_stride + v * kLanes, sum[r][v]);
 }
 

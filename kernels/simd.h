@@ -100,12 +100,19 @@ MOTE_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 3); }
 
 // ---- Arithmetic beside the operators ----
 
-// a * b + c, rounded once where the instruction set has it, else twice (scalar, sse2, 32-bit ARM).
+// a * b + c, rounded once where the instruction set has it, else twice (scalar, sse2). xsimd 8.1
+// would multiply and add under AVX-512 and on 32-bit ARM.
 MOTE_INLINE F32 fma(F32 a, F32 b, F32 c) {
 #if defined(MOTE_SCALAR)
   return a * b + c;
+#elif defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_ps(a, b, c);
+#elif defined(__ARM_FEATURE_FMA)
+  return vfmaq_f32(c, a, b);
 #else
-  return xsimd::fma(a, b, c);
+  return a * b + c;
 #endif
 }
 MOTE_INLINE F32 sqrt(F32 v) {
