@@ -8,6 +8,12 @@ endfunction()
 add_executable(isa_list support/isa_list_main.cpp)
 mote_test_target(isa_list)
 
+# Counts every allocation and new thread, and so cannot share a program with other tests.
+add_executable(no_allocation_test golden/no_allocation.cpp)
+mote_test_target(no_allocation_test)
+target_link_libraries(no_allocation_test PRIVATE GTest::gtest GTest::gtest_main ${CMAKE_DL_LIBS})
+gtest_discover_tests(no_allocation_test PROPERTIES TIMEOUT ${MOTE_TEST_TIMEOUT} LABELS per_isa)
+
 # Folders include only what they may.
 mote_script_test(arrows ${BASH_PROGRAM} ${CMAKE_CURRENT_SOURCE_DIR}/arrows/arrows.sh ${PROJECT_SOURCE_DIR})
 mote_script_test(arrows.finds_faults ${BASH_PROGRAM} ${CMAKE_CURRENT_SOURCE_DIR}/arrows/arrows_test.sh)
