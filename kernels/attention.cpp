@@ -31,7 +31,7 @@ constexpr size_t padded(size_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 // c[r][j] = c[r][j] * factor[r] + sum over first <= i < last, ascending, of a[r][i] * b[i *
 // b_stride + j], for the lanes of kVectors vectors; without factor c starts from 0. ahead > 0:
 // b[... + ahead] will be read soon.
-template <int kRows, int kVectors, class T>
+template <int kRows, int kVectors, bool kAhead, class T>
 MOTE_INLINE void multiply_tile(const float* const* a, size_t first, size_t last, const T* b,
                                size_t b_stride, float* c, size_t c_stride, const float* factor,
                                size_t ahead) {
@@ -47,7 +47,7 @@ MOTE_INLINE void multiply_tile(const float* const* a, size_t first, size_t last,
   }
   for (size_t i = first; i < last; ++i) {
     const T* line = b + i * b_stride;
-    if (ahead)
+    if (kAhead)
       for (size_t at = 0; at < kVectors * kLanes; at += kLine) prefetch(line + ahead + at);
     F32 column[kVectors];
 #pragma GCC unroll 8
@@ -66,16 +66,16 @@ MOTE_INLINE void multiply_tile(const float* const* a, size_t first, size_t last,
 }
 
 // multiply_tile over `vectors` vectors.
-template <int kRows, class T>
+template <int kRows, bool kAhead, class T>
 void multiply_rows(const float* const* a, size_t first, size_t last, const T* b, size_t b_stride,
                    size_t vectors, float* c, size_t c_stride, const float* factor, size_t ahead) {
   constexpr int kWide = tile_vectors(kRows);
   size_t v = 0;
-#define MOTE_TILE(n)                                                                          \
-  if constexpr (kWide >= n)                                                                   \
-    for (; v + n <= vectors; v += n)                                                          \
-  multiply_tile<kRows, n>(a, first, last, b + v * kLanes, b_stride, c + v * kLanes, c_stride, \
-                          factor, ahead)
+#define MOTE_TILE(n)                                                                        \
+  if constexpr (kWide >= n)                                                                 \
+    for (; v + n <= vectors; v += n)                                                        \
+  multiply_tile<kRows, n, kAhead>(a, first, last, b + v * kLanes, b_stride, c + v * kLanes, \
+                                  c_stride, factor, ahead)
   MOTE_TILE(8);
   MOTE_TILE(4);
   MOTE_TILE(2);
@@ -88,8 +88,11 @@ void multiply(size_t rows, const float* const* a, size_t first, size_t last, con
               size_t b_stride, size_t vectors, float* c, size_t c_stride, const float* factor,
               size_t ahead) {
   switch (rows) {
-#define MOTE_ROWS(n) \
-  return multiply_rows<n>(a, first, last, b, b_stride, vectors, c, c_stride, factor, ahead)
+#define MOTE_ROWS(n)                                                                               \
+  return ahead ? multiply_rows<n, true>(a, first, last, b, b_stride, vectors, c, c_stride, factor, \
+                                        ahead)                                                     \
+               : multiply_rows<n, false>(a, first, last, b, b_stride, vectors, c, c_stride,        \
+                                         factor, 0)
     case 1:
       MOTE_ROWS(1);
     case 2:
@@ -111,44 +114,44 @@ struct RowState {
 };
 
 // s[lo..hi), raw scores of one block, become exp(score - maximum); the state takes them in. Returns
-// the factor for what was summed before.
+// the factor for what was summed before. kWhole: the row sees the whole block.
+template <bool kWhole>
 MOTE_INLINE float softmax_block(float* s, size_t lo, size_t hi, float scale, float cap,
                                 RowState state) {
-  constexpr size_t kVectors = kKeyBlock / kLanes;
   const F32 low = broadcast(-kInfinity), factor = broadcast(scale);
-  const size_t begin = lo / kLanes, end = (hi + kLanes - 1) / kLanes;
-  F32 x[kVectors], best = low;
+  const size_t begin = kWhole ? 0 : lo / kLanes;
+  const size_t end = kWhole ? kKeyBlock / kLanes : (hi + kLanes - 1) / kLanes;
+  F32 best = low;
+#pragma GCC unroll 16
   for (size_t v = begin; v < end; ++v) {
-    x[v] = load(s + v * kLanes) * factor;
-    if (cap > 0.0f) x[v] = broadcast(cap) * tanh(x[v] * broadcast(1.0f / cap));
-    if (lo > v * kLanes || hi < (v + 1) * kLanes) {
+    F32 x = load(s + v * kLanes) * factor;
+    if (cap > 0.0f) x = broadcast(cap) * tanh(x * broadcast(1.0f / cap));
+    if (!kWhole) {
       const F32 at = lane_numbers() + broadcast(static_cast<float>(v * kLanes));
-      x[v] = select(at < broadcast(static_cast<float>(lo)), low, x[v]);
-      x[v] = select(at < broadcast(static_cast<float>(hi)), x[v], low);
+      x = select(at < broadcast(static_cast<float>(lo)), low, x);
+      x = select(at < broadcast(static_cast<float>(hi)), x, low);
     }
-    best = max(best, x[v]);
+    store(s + v * kLanes, x);
+    best = max(best, x);
   }
   const float before = *state.top, block = largest(best);
   const float top = block > before ? block : before;
   const F32 shift = broadcast(top == -kInfinity ? 0.0f : top);
   const F32 decay = exp_negative(broadcast(before) - shift);
   F32 sums = load(state.sums) * decay;
+#pragma GCC unroll 16
   for (size_t v = begin; v < end; ++v) {
-    const F32 e = exp_negative(x[v] - shift);
+    const F32 e = exp_negative(load(s + v * kLanes) - shift);
     store(s + v * kLanes, e);
     sums = sums + e;
   }
   store(state.sums, sums);
   *state.top = top;
-  alignas(64) float lanes[kLanes];
-  store(lanes, decay);
-  return lanes[0];
+  return first_lane(decay);
 }
 
 MOTE_INLINE float exp_of_difference(float x, float top) {
-  alignas(64) float lanes[kLanes];
-  store(lanes, exp_negative(broadcast(x - top)));
-  return lanes[0];
+  return first_lane(exp_negative(broadcast(x - top)));
 }
 
 // Folds the result of a segment (part, part_top, part_sum) into what came before (y, *top, *sum).
@@ -182,6 +185,14 @@ MOTE_INLINE void normalise(float* y, const float* x, float sum, size_t n) {
   if (i < n) store_partial(y + i, empty ? zero() : load_partial(x + i, n - i) * factor, n - i);
 }
 
+// Rows [row, row + rows) of a pass against one block: row i sees its keys lo[i] <= j < hi[i], or
+// all of them.
+struct Tile {
+  size_t row, rows;
+  bool whole;
+  size_t lo[kTileRows], hi[kTileRows];  // where not whole
+};
+
 // Up to kAttentionRows rows of a task, walked over all of its blocks.
 template <class T>
 class Pass {
@@ -205,7 +216,11 @@ class Pass {
     total_ = take(kAttentionRows * wide);
     keys_ = take(kKeyBlock * task.head_dim);
     position_ = reinterpret_cast<size_t*>(take(2 * kAttentionRows));
-    for (size_t r = 0; r < rows; ++r) position_[r] = task.position + (first_row + r) / task.group;
+    size_t token = first_row / task.group, head = first_row % task.group;
+    for (size_t r = 0; r < rows; ++r) {
+      position_[r] = task.position + token;
+      if (++head == task.group) head = 0, ++token;
+    }
   }
 
   MOTE_INLINE void run() {
@@ -257,7 +272,7 @@ class Pass {
   }
   MOTE_INLINE void finish(bool folded) {
     for (size_t r = 0; r < rows_; ++r) {
-      const size_t row = first_row_ + r, token = row / t_.group, g = row % t_.group;
+      const size_t token = position_[r] - t_.position, g = first_row_ + r - token * t_.group;
       float* y = t_.out + token * t_.out_stride + g * t_.out_head_stride;
       const float* x = (folded ? total_ : out_) + r * pitch_;
       const float all = folded ? total_sum_[r] : sum(load(sums_ + r * kLanes));
@@ -286,29 +301,40 @@ class Pass {
         store(keys_ + i, load_any(keys + i));
     if (expand_values) copy_values(values, last);
     for (size_t r = 0; r < rows_;) {
-      size_t lo[kTileRows], hi[kTileRows], n = 0;
-      for (; n < kTileRows && r + n < rows_; ++n) {
-        const size_t p = position_[r + n], first = first_visible(p), stop = end_visible(p);
-        lo[n] = first > base ? first - base : 0;
-        hi[n] = stop > base ? stop - base : 0;
-        if (hi[n] > kKeyBlock) hi[n] = kKeyBlock;
-        if (lo[n] >= hi[n]) break;  // sees nothing of this block
-      }
-      if (n == 0) {
+      Tile tile;
+      tile.row = r;
+      tile.rows = rows_ - r < kTileRows ? rows_ - r : kTileRows;
+      if (tile.rows > 4 && tile.rows < kTileRows) tile.rows = 4;
+      tile.whole = first_visible(position_[r + tile.rows - 1]) <= base &&
+                   end_visible(position_[r]) >= base + kKeyBlock;
+      if (!tile.whole && !find_ranges(base, &tile)) {
         ++r;
         continue;
       }
-      if (n < kTileRows && n > 4) n = 4;
       if (expand_keys)
-        score(r, n, lo, hi, static_cast<const float*>(keys_), 0);
+        score(tile, static_cast<const float*>(keys_), 0);
       else
-        score(r, n, lo, hi, keys, ahead);
+        score(tile, keys, ahead);
       if (expand_values)
-        weigh(r, n, lo, hi, static_cast<const float*>(values_), pitch_, 0);
+        weigh(tile, static_cast<const float*>(values_), pitch_, 0);
       else
-        weigh(r, n, lo, hi, values, t_.head_dim, ahead);
-      r += n;
+        weigh(tile, values, t_.head_dim, ahead);
+      r += tile.rows;
     }
+  }
+  // Keys of the block that each row sees; cuts the tile off before a row that sees none, false if
+  // that is the first.
+  bool find_ranges(size_t base, Tile* tile) const {
+    size_t n = 0;
+    for (; n < tile->rows; ++n) {
+      const size_t p = position_[tile->row + n], first = first_visible(p), stop = end_visible(p);
+      tile->lo[n] = first > base ? first - base : 0;
+      tile->hi[n] = stop <= base ? 0 : stop - base < kKeyBlock ? stop - base : kKeyBlock;
+      if (tile->lo[n] >= tile->hi[n]) break;
+    }
+    if (n > 4 && n < kTileRows) n = 4;
+    tile->rows = n;
+    return n > 0;
   }
   // The first `last` rows as floats, padded to whole vectors.
   MOTE_INLINE void copy_values(const T* values, size_t last) {
@@ -324,48 +350,65 @@ class Pass {
   static MOTE_INLINE float to_single(float x) { return x; }
   static MOTE_INLINE float to_single(uint16_t x) { return f16_to_float(x); }
 
-  // scores_[i][...] = exp(score - maximum) of row r + i, i < n; factor_[i] for its sums so far.
+  // scores_[i][...] = exp(score - maximum) of the tile's row i; factor_[i] for its sums so far.
   template <class K>
-  MOTE_INLINE void score(size_t r, size_t n, const size_t* lo, const size_t* hi, const K* keys,
-                         size_t ahead) {
+  MOTE_INLINE void score(const Tile& tile, const K* keys, size_t ahead) {
     const float* q[kTileRows];
-    size_t end = 0;
-    for (size_t i = 0; i < n; ++i) {
-      const size_t token = position_[r + i] - t_.position;
-      q[i] = t_.q + token * t_.q_stride + (first_row_ + r + i - token * t_.group) * t_.head_dim;
-      if (hi[i] > end) end = hi[i];
+    size_t end = tile.whole ? kKeyBlock : 0;
+    for (size_t i = 0; i < tile.rows; ++i) {
+      const size_t row = tile.row + i, token = position_[row] - t_.position;
+      q[i] = t_.q + token * t_.q_stride + (first_row_ + row - token * t_.group) * t_.head_dim;
+      if (!tile.whole && tile.hi[i] > end) end = tile.hi[i];
     }
-    multiply(n, q, 0, t_.head_dim, keys, kKeyBlock, (end + kLanes - 1) / kLanes, scores_, kKeyBlock,
-             nullptr, ahead);
-    for (size_t i = 0; i < n; ++i)
-      factor_[i] = softmax_block(scores_ + i * kKeyBlock, lo[i], hi[i], t_.scale, t_.cap,
-                                 {top_ + r + i, sums_ + (r + i) * kLanes});
+    multiply(tile.rows, q, 0, t_.head_dim, keys, kKeyBlock, (end + kLanes - 1) / kLanes, scores_,
+             kKeyBlock, nullptr, ahead);
+    const bool simple = tile.whole && !(t_.cap > 0.0f);
+    for (size_t i = 0; i < tile.rows; ++i) {
+      const RowState state{top_ + tile.row + i, sums_ + (tile.row + i) * kLanes};
+      float* s = scores_ + i * kKeyBlock;
+      factor_[i] = simple ? softmax_block<true>(s, 0, kKeyBlock, t_.scale, 0.0f, state)
+                          : softmax_block<false>(s, tile.whole ? 0 : tile.lo[i],
+                                                 tile.whole ? kKeyBlock : tile.hi[i], t_.scale,
+                                                 t_.cap, state);
+    }
   }
-  // Adds the values, weighted. Keys that all rows of the tile see go together; the ragged ends row
-  // by row, so that a key that a row does not see cannot touch it, not even as 0 * infinity.
+  // Adds the values, weighted.
   template <class V>
-  MOTE_INLINE void weigh(size_t r, size_t n, const size_t* lo, const size_t* hi, const V* values,
-                         size_t stride, size_t ahead) {
-    const float* s[kTileRows];
+  MOTE_INLINE void weigh(const Tile& tile, const V* values, size_t stride, size_t ahead) {
+    if (tile.whole)
+      add_values(tile, 0, tile.rows, 0, kKeyBlock, values, stride, ahead);
+    else
+      weigh_ragged(tile, values, stride, ahead);
+  }
+  // Keys that all rows of the tile see go together; the ragged ends row by row, so that a key that
+  // a row does not see cannot touch it, not even as 0 * infinity.
+  template <class V>
+  void weigh_ragged(const Tile& tile, const V* values, size_t stride, size_t ahead) {
     size_t first = 0, last = kKeyBlock;
-    for (size_t i = 0; i < n; ++i) {
-      s[i] = scores_ + i * kKeyBlock;
-      if (lo[i] > first) first = lo[i];
-      if (hi[i] < last) last = hi[i];
+    for (size_t i = 0; i < tile.rows; ++i) {
+      if (tile.lo[i] > first) first = tile.lo[i];
+      if (tile.hi[i] < last) last = tile.hi[i];
     }
     if (first > last) first = last;
-    auto add = [&](size_t i, size_t rows, size_t from, size_t to) {
-      multiply(rows, s + i, from, to, values, stride, pitch_ / kLanes, out_ + (r + i) * pitch_,
-               pitch_, factor_ + i, ahead);
-      for (size_t j = i; j < i + rows; ++j) factor_[j] = 1.0f;
-    };
-    for (size_t i = 0; i < n; ++i)
-      if (lo[i] < first) add(i, 1, lo[i], first < hi[i] ? first : hi[i]);
-    if (first < last) add(0, n, first, last);
-    for (size_t i = 0; i < n; ++i) {
-      const size_t from = last > lo[i] ? last : lo[i];
-      if (from < hi[i]) add(i, 1, from, hi[i]);
+    for (size_t i = 0; i < tile.rows; ++i)
+      if (tile.lo[i] < first)
+        add_values(tile, i, 1, tile.lo[i], first < tile.hi[i] ? first : tile.hi[i], values, stride,
+                   ahead);
+    if (first < last) add_values(tile, 0, tile.rows, first, last, values, stride, ahead);
+    for (size_t i = 0; i < tile.rows; ++i) {
+      const size_t from = last > tile.lo[i] ? last : tile.lo[i];
+      if (from < tile.hi[i]) add_values(tile, i, 1, from, tile.hi[i], values, stride, ahead);
     }
+  }
+  // Rows [i, i + rows) of the tile, keys [from, to).
+  template <class V>
+  MOTE_INLINE void add_values(const Tile& tile, size_t i, size_t rows, size_t from, size_t to,
+                              const V* values, size_t stride, size_t ahead) {
+    const float* s[kTileRows];
+    for (size_t j = 0; j < rows; ++j) s[j] = scores_ + (i + j) * kKeyBlock;
+    multiply(rows, s, from, to, values, stride, pitch_ / kLanes, out_ + (tile.row + i) * pitch_,
+             pitch_, factor_ + i, ahead);
+    for (size_t j = i; j < i + rows; ++j) factor_[j] = 1.0f;
   }
 
   const AttentionTask& t_;

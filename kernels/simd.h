@@ -225,6 +225,19 @@ MOTE_INLINE float largest(F32 v) {
   return vget_lane_f32(vpmax_f32(h, h), 0);
 #endif
 }
+MOTE_INLINE float first_lane(F32 v) {
+#if defined(MOTE_SCALAR)
+  return v[0];
+#elif defined(__AVX512F__)
+  return _mm512_cvtss_f32(v);
+#elif defined(__AVX2__)
+  return _mm256_cvtss_f32(v);
+#elif defined(__SSE2__)
+  return _mm_cvtss_f32(v);
+#else
+  return vgetq_lane_f32(v, 0);
+#endif
+}
 alignas(64) constexpr float kLaneNumbers[16] = {0, 1, 2,  3,  4,  5,  6,  7,
                                                 8, 9, 10, 11, 12, 13, 14, 15};
 MOTE_INLINE F32 lane_numbers() { return load(kLaneNumbers); }  // 0, 1, ...
