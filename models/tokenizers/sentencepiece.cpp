@@ -56,7 +56,7 @@ void SentencePiece::plan(Arena& arena, size_t text_bytes, Scratch* scratch) {
 }
 
 // Fills scratch with the characters of text; returns how many.
-size_t SentencePiece::normalize(std::string_view text, bool first, Scratch& scratch) const {
+size_t SentencePiece::normalize(std::string_view text, Scratch& scratch) const {
   size_t count = 0, length = 0;
   scratch.ends[0] = 0;
   const auto put = [&](std::string_view symbol, size_t source) {
@@ -65,9 +65,8 @@ size_t SentencePiece::normalize(std::string_view text, bool first, Scratch& scra
     scratch.sources[count++] = static_cast<uint32_t>(source);
     scratch.ends[count] = static_cast<uint32_t>(length);
   };
-  const bool prefix = first && space_prefix_;
   bool after_space = remove_extra_spaces_;  // drop spaces until something else comes
-  if (prefix) put(kSpace, 0);
+  if (space_prefix_) put(kSpace, 0);
   for (size_t at = 0; at < text.size();) {
     const CodePoint point = read_utf8(text, at);
     const std::string_view character = text_part(text, at, at + point.length);
@@ -103,10 +102,10 @@ void SentencePiece::put_bytes(std::string_view symbol, size_t source, TokenSink&
     sink.put(byte_ids_[static_cast<uint8_t>(symbol[i])], source);
 }
 
-void SentencePiece::encode(std::string_view text, size_t base, bool first, Scratch& scratch,
+void SentencePiece::encode(std::string_view text, size_t base, Scratch& scratch,
                            TokenSink& sink) const {
   if (text.empty()) return;
-  const size_t count = normalize(text, first, scratch);
+  const size_t count = normalize(text, scratch);
   SymbolMerger& merger = scratch.merger;
   const uint32_t* ends = scratch.ends;
   const auto symbol = [&](size_t from, size_t end) {

@@ -35,17 +35,15 @@ class SentencePiece {
   // For texts of up to text_bytes: a byte is one symbol at most, of three bytes at most (a space, a
   // bad byte).
   static void plan(Arena& arena, size_t text_bytes, Scratch* scratch);
-  // Tokens of text, which has no special tokens in it and starts at `base` of what the caller was
-  // given. first: nothing or a special token stands before it, so a space is put in front where the
-  // model wants one.
-  void encode(std::string_view text, size_t base, bool first, Scratch& scratch,
-              TokenSink& sink) const;
+  // Tokens of text, which starts at `base` of what the caller was given. Nothing or a special token
+  // stands before it and none is in it, so a space is put in front where the model wants one.
+  void encode(std::string_view text, size_t base, Scratch& scratch, TokenSink& sink) const;
   // Bytes of a normal or byte token, at most capacity are written; returns how many there are.
   // first: a text begins with it, so the space that encode() put in front is dropped.
   size_t decode(int32_t id, bool first, char* out, size_t capacity) const;
 
  private:
-  size_t normalize(std::string_view text, bool first, Scratch& scratch) const;
+  size_t normalize(std::string_view text, Scratch& scratch) const;
   int32_t find(std::string_view text) const;
   void put_bytes(std::string_view symbol, size_t source, TokenSink& sink) const;
 

@@ -229,11 +229,10 @@ Status Tokenizer::encode(std::string_view text, uint32_t flags, Arena scratch, m
     const SpecialMatcher::Match match =
         state.specials.find(text, at, (flags & MOTE_TOKENIZE_SPECIAL) != 0, literal);
     const std::string_view plain = text_part(text, at, match.start);
-    // What is plain starts the text or follows a special token.
     if (state.kind == Kind::bpe)
       state.bpe.encode(plain, at, pieces.merger, sink);
     else
-      state.sentencepiece.encode(plain, at, true, pieces, sink);
+      state.sentencepiece.encode(plain, at, pieces, sink);
     if (match.id >= 0) sink.put(match.id, match.start);
     at = match.end;
   }
