@@ -17,6 +17,14 @@ struct Options {
   std::string threads;
 };
 
+// Ctrl-C came: the rows so far are what there is.
+struct Interrupted {};
+
+void check_run(mote_status status) {
+  if (InterruptScope::interrupted()) throw Interrupted();
+  check(status);
+}
+
 struct Row {
   std::string test;
   uint32_t threads;
@@ -49,7 +57,7 @@ double time_prompt(const Session& session, const std::vector<int32_t>& ids) {
   const float* logits = nullptr;
   check(mote_session_rewind(session.get(), 0));
   const auto begin = std::chrono::steady_clock::now();
-  check(mote_session_append(session.get(), ids.data(), ids.size(), 0, &logits));
+  check_run(mote_session_append(session.get(), ids.data(), ids.size(), 0, &logits));
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -58,10 +66,7 @@ double time_decoding(const Session& session, const std::vector<int32_t>& ids) {
   const float* logits = nullptr;
   check(mote_session_rewind(session.get(), 0));
   const auto begin = std::chrono::steady_clock::now();
-  for (const int32_t& id : ids) {
-    check(mote_session_append(session.get(), &id, 1, 0, &logits));
-    if (InterruptScope::interrupted()) throw Failure("cancelled");
-  }
+  for (const int32_t& id : ids) check_run(mote_session_append(session.get(), &id, 1, 0, &logits));
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -70,35 +75,39 @@ Row measure(const std::string& test, const Session& session, const Options& o, s
             Time time) {
   std::vector<double> rates;
   time();  // pages and caches
-  for (uint32_t run = 0; run < o.runs; ++run) {
-    rates.push_back(static_cast<double>(tokens) / time());
-    if (InterruptScope::interrupted()) break;
-  }
+  for (uint32_t run = 0; run < o.runs; ++run) rates.push_back(static_cast<double>(tokens) / time());
   std::sort(rates.begin(), rates.end());
   const size_t half = rates.size() / 2;
   const double median = rates.size() % 2 ? rates[half] : (rates[half - 1] + rates[half]) / 2;
   return {test, session.threads(), median, rates.front(), rates.back()};
 }
 
+void bench_threads(const Model& model, const Options& o, uint32_t threads, std::vector<Row>* rows) {
+  const uint32_t vocabulary = model.info().vocabulary_size;
+  const std::vector<int32_t> prompt = some_ids(o.prompt, vocabulary),
+                             generated = some_ids(o.generated, vocabulary);
+  ModelOptions options = o.model;
+  options.threads = threads;
+  if (!options.context) options.context = std::max({o.prompt, o.generated, 1u});
+  const Session session(model, session_options(model, options));
+  InterruptScope scope(session.get());
+  if (o.prompt)
+    rows->push_back(measure("pp" + std::to_string(o.prompt), session, o, o.prompt,
+                            [&] { return time_prompt(session, prompt); }));
+  if (o.generated)
+    rows->push_back(measure("tg" + std::to_string(o.generated), session, o, o.generated,
+                            [&] { return time_decoding(session, generated); }));
+}
+
 std::vector<Row> bench(const Options& o) {
+  const std::vector<uint32_t> thread_counts = parse_threads(o.threads);
   const Model model(o.model.path);
   model.need(MOTE_TASK_GENERATE, "weights to run");
-  const std::vector<int32_t> prompt = some_ids(o.prompt, model.info().vocabulary_size),
-                             generated = some_ids(o.generated, model.info().vocabulary_size);
   std::vector<Row> rows;
-  for (uint32_t threads : parse_threads(o.threads)) {
-    ModelOptions options = o.model;
-    options.threads = threads;
-    if (!options.context) options.context = std::max({o.prompt, o.generated, 1u});
-    const Session session(model, session_options(model, options));
-    InterruptScope scope(session.get());
-    if (o.prompt)
-      rows.push_back(measure("pp" + std::to_string(o.prompt), session, o, o.prompt,
-                             [&] { return time_prompt(session, prompt); }));
-    if (o.generated && !InterruptScope::interrupted())
-      rows.push_back(measure("tg" + std::to_string(o.generated), session, o, o.generated,
-                             [&] { return time_decoding(session, generated); }));
-    if (InterruptScope::interrupted()) break;
+  try {
+    for (uint32_t threads : thread_counts) bench_threads(model, o, threads, &rows);
+  } catch (const Interrupted&) {
+    complain("cancelled: these are the rows until then");
   }
   return rows;
 }
@@ -134,7 +143,7 @@ int run_bench(const Arguments& arguments) {
   line.app.add_option("-p,--prompt", o.prompt, "tokens of the prompt (default 512; 0: no prefill)");
   line.app.add_option("-n,--generated", o.generated,
                       "tokens decoded (default 128; 0: no decoding)");
-  line.app.add_option("-r,--runs", o.runs, "runs of each (default 5)")->check(CLI::Range(1, 1000));
+  line.app.add_option("-r,--runs", o.runs, "runs of each (default 5)")->check(within(1, 1000));
   line.app.add_option("-t,--threads", o.threads,
                       "numbers of threads: 1,2 (default: the fast cores)");
   o.model.add_context(line.app);

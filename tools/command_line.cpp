@@ -15,6 +15,15 @@ std::string one_line(std::string text) {
   return text;
 }
 
+// Help says N and X where CLI11 says UINT and FLOAT.
+void name_types(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    const std::string type = option->get_type_name();
+    if (type == "UINT" || type == "INT") option->type_name("N");
+    if (type == "FLOAT") option->type_name("X");
+  }
+}
+
 }  // namespace
 
 CommandLine::CommandLine(const std::string& command, const std::string& summary)
@@ -32,6 +41,7 @@ void CommandLine::accept_texts(const std::string& what) {
 }
 
 bool CommandLine::parse(const Arguments& arguments) {
+  name_types(app);
   // CLI11 takes them last first.
   std::vector<std::string> reversed(arguments.options.rbegin(), arguments.options.rend());
   try {
@@ -53,6 +63,12 @@ bool CommandLine::parse(const Arguments& arguments) {
     throw UsageError("unexpected argument " + arguments.texts[0]);
   }
   return true;
+}
+
+CLI::Validator within(double least, double most) { return CLI::Range(least, most).description(""); }
+
+CLI::Validator one_of(std::vector<std::string> values) {
+  return CLI::IsMember(std::move(values)).description("");
 }
 
 void check_range(const char* option, double value, double least, double most) {

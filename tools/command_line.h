@@ -40,6 +40,10 @@ class CommandLine {
   std::vector<std::string> texts_;
 };
 
+// Checks that help does not show; the option's own text says what it takes.
+CLI::Validator within(double least, double most);
+CLI::Validator one_of(std::vector<std::string> values);
+
 // A number within [least, most], or a usage error that names the option.
 void check_range(const char* option, double value, double least, double most);
 

@@ -23,6 +23,7 @@ std::vector<int32_t> text_ids(const Session& session, const std::string& text, i
 struct Score {
   double sum = 0;
   size_t targets = 0, windows = 0;
+  bool cancelled = false;
 };
 
 Score score_windows(const Session& session, std::vector<int32_t> ids, size_t window, int32_t bos) {
@@ -30,9 +31,10 @@ Score score_windows(const Session& session, std::vector<int32_t> ids, size_t win
   std::vector<float> nll(window - 1);
   InterruptScope scope(session.get());
   for (size_t first = 0; first + window <= ids.size(); first += window) {
-    if (InterruptScope::interrupted()) break;
+    if (score.cancelled) break;
     if (bos >= 0) ids[first] = bos;
     const mote_status status = mote_score(session.get(), ids.data() + first, window, nll.data());
+    score.cancelled = status == MOTE_ERROR_CANCELLED || InterruptScope::interrupted();
     if (status == MOTE_ERROR_CANCELLED) break;  // what there is counts
     check(status);
     for (float value : nll) score.sum += value;
@@ -56,7 +58,7 @@ int run_score(const Arguments& arguments) {
   line.app
       .add_option("--window", window,
                   "tokens of a window (default 512); a last partial one is dropped")
-      ->check(CLI::Range(2u, 1u << 24));
+      ->check(within(2, 1 << 24));
   options.add_kv(line.app);
   options.add_threads(line.app);
   line.add_json();
@@ -74,6 +76,7 @@ int run_score(const Arguments& arguments) {
                   std::to_string(window));
   const Score score = score_windows(session, ids, window, bos);
   if (score.targets == 0) throw Failure("cancelled before the first window was done");
+  if (score.cancelled) complain("cancelled: this is the score of the windows until then");
   const double mean = score.sum / static_cast<double>(score.targets);
   if (line.json) {
     print_json({{"nll", mean},

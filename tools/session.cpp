@@ -50,16 +50,16 @@ void ModelOptions::add_model(CLI::App& app) {
 }
 void ModelOptions::add_threads(CLI::App& app) {
   app.add_option("-t,--threads", threads, "threads (default: the fast cores)")
-      ->check(CLI::Range(1, 256));
+      ->check(within(1, 256));
 }
 void ModelOptions::add_context(CLI::App& app) {
   app.add_option("--ctx", context,
                  "tokens the session holds (default: 2048, or what the model knows)")
-      ->check(CLI::Range(1u, UINT32_MAX));
+      ->check(within(1, UINT32_MAX));
 }
 void ModelOptions::add_kv(CLI::App& app) {
   app.add_option("--kv", kv, "the cache's type: f16 (default), q8_0, f32")
-      ->check(CLI::IsMember({"f16", "q8_0", "f32"}));
+      ->check(one_of({"f16", "q8_0", "f32"}));
 }
 uint32_t ModelOptions::kv_type() const {
   return kv == "f32" ? MOTE_KV_F32 : kv == "q8_0" ? MOTE_KV_Q8_0 : MOTE_KV_F16;

@@ -173,10 +173,10 @@ int run_compare(const Arguments& arguments) {
   line.app
       .add_option("--kv", o.run.kv,
                   "the cache's type: f16, q8_0, f32 (default for float files: f32, else f16)")
-      ->check(CLI::IsMember({"f16", "q8_0", "f32"}));
+      ->check(one_of({"f16", "q8_0", "f32"}));
   line.app.add_option("--chunk", o.run.chunk, "tokens in one pass (default 256)")
-      ->check(CLI::Range(1, 1 << 20));
-  line.app.add_option("-t,--threads", o.run.threads, "threads")->check(CLI::Range(1, 256));
+      ->check(within(1, 1 << 20));
+  line.app.add_option("-t,--threads", o.run.threads, "threads")->check(within(1, 256));
   line.add_json();
   if (!line.parse(arguments)) return 0;
   const Report report = compare(o);

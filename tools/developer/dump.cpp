@@ -119,14 +119,14 @@ int run_dump(const Arguments& arguments) {
   line.app.add_option("-o,--output", o.output, "the file to write")->required();
   line.app.add_flag("--hidden-states", o.hidden_states, "every layer's output too");
   line.app.add_option("--positions", o.positions, "all (default) or last")
-      ->check(CLI::IsMember({"all", "last"}));
+      ->check(one_of({"all", "last"}));
   line.app
       .add_option("--kv", o.run.kv,
                   "the cache's type: f16, q8_0, f32 (default for float files: f32, else f16)")
-      ->check(CLI::IsMember({"f16", "q8_0", "f32"}));
+      ->check(one_of({"f16", "q8_0", "f32"}));
   line.app.add_option("--chunk", o.run.chunk, "tokens in one pass (default 256)")
-      ->check(CLI::Range(1, 1 << 20));
-  line.app.add_option("-t,--threads", o.run.threads, "threads")->check(CLI::Range(1, 256));
+      ->check(within(1, 1 << 20));
+  line.app.add_option("-t,--threads", o.run.threads, "threads")->check(within(1, 256));
   if (!line.parse(arguments)) return 0;
   if (o.ids_option->count() + o.prompt_option->count() + o.input_option->count() != 1)
     throw UsageError("give the input with exactly one of --ids, -p and --input");
