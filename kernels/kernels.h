@@ -18,7 +18,8 @@ struct Activations {
   int8_t* q = nullptr;         // [tokens][columns], within ±127
   float* scale = nullptr;      // [tokens][columns / 32]
   float* scaled_sum = nullptr; // [tokens][columns / 32]  scale * sum of the 32 q
-  int32_t* sum16 = nullptr;    // [tokens][columns / 16]  sum of 16 q
+  int32_t* correction = nullptr;  // [tokens][columns / 32][2]  -128 * (sum of the 32 q), -128 * (sum of the first 16):
+                               // what weights stored with an offset add too much
 };
 
 // y[t][r] = sum over c of x[t][c] * w[r][c] (+ bias[r]) (+ the old y[t][r] if accumulate), for all t < tokens and

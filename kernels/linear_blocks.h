@@ -8,28 +8,55 @@
 namespace mote::MOTE_ISA {
 namespace {
 
-// A pointer to each activation array at one token; token t follows at t times the number of columns
-// or blocks.
+// The activations of a token and, `pitch` further, of the next. All offsets are multiples of one: a
+// block has 4 bytes of scales, 8 of corrections and 32 of q, so that x86 addresses all of them with
+// one register per token.
 struct BlockActivations {
   const int8_t* q;
-  const float* scale;
-  const float* scaled_sum;
-  const int32_t* sum16;
-  size_t columns, blocks;
+  const uint8_t* correction;
+  const uint8_t* scale;
+  const uint8_t* scaled_sum;
+  size_t blocks, pitch;
 
-  MOTE_INLINE BlockActivations(const Activations& a, size_t columns_, size_t token)
-      : q(a.q + token * columns_),
-        scale(a.scale + token * (columns_ / 32)),
-        scaled_sum(a.scaled_sum + token * (columns_ / 32)),
-        sum16(a.sum16 + token * (columns_ / 16)),
-        columns(columns_),
-        blocks(columns_ / 32) {}
-  // -offset * sum of q: what makes up for weights stored with an offset.
+  MOTE_INLINE BlockActivations(const Activations& a, size_t columns, size_t token)
+      : q(a.q + token * columns),
+        correction(reinterpret_cast<const uint8_t*>(a.correction + token * (columns / 16))),
+        scale(reinterpret_cast<const uint8_t*>(a.scale + token * (columns / 32))),
+        scaled_sum(reinterpret_cast<const uint8_t*>(a.scaled_sum + token * (columns / 32))),
+        blocks(columns / 32),
+        pitch(columns / 32 * sizeof(float)) {}
+  MOTE_INLINE void next_block() {
+    q += 32;
+    correction += 8;
+    scale += 4;
+    scaled_sum += 4;
+  }
+  // -kOffset * sum of q: what makes up for weights stored with an offset.
   template <int kOffset>
-  MOTE_INLINE int32_t first(size_t token, size_t block) const {
-    if constexpr (kOffset == 0) return 0;
-    const int32_t* sums = sum16 + 2 * (token * blocks + block);
-    return -kOffset * (sums[0] + sums[1]);
+  MOTE_INLINE Ints first(size_t at) const {
+    if constexpr (kOffset == 0) return set_int(0);
+    return shift_right < kOffset == 0
+               ? 0
+               : __builtin_ctz(128 / kOffset) > (set_int(read<int32_t>(correction + 2 * at)));
+  }
+  MOTE_INLINE ActivationBlock block(size_t at) const { return ActivationBlock(q + 8 * at); }
+  MOTE_INLINE Floats scale_at(size_t at) const { return set_float(read<float>(scale + at)); }
+  MOTE_INLINE Floats scaled_sum_at(size_t at) const {
+    return set_float(read<float>(scaled_sum + at));
+  }
+};
+
+// Offsets of tokens from the first, kept in registers: the compiler would rather have a pointer for
+// each array and token, more than there are registers, and move them to and from vector registers.
+template <int kTokens>
+struct TokenOffsets {
+  size_t at[kTokens];
+  MOTE_INLINE explicit TokenOffsets(size_t pitch) {
+    MOTE_UNROLL
+    for (int t = 0; t < kTokens; ++t) {
+      at[t] = t * pitch;
+      if (t) __asm__("" : "+r"(at[t]));
+    }
   }
 };
 
@@ -37,35 +64,35 @@ struct BlockActivations {
 
 // sums[t] += one block of kLanes rows times token t.
 template <class F, int kTokens>
-MOTE_INLINE void multiply_block(const Block& block, const BlockActivations& x, size_t b,
-                                Floats* sums, int pitch) {
+MOTE_INLINE void multiply_block(const Block& block, const BlockActivations& x,
+                                const TokenOffsets<kTokens>& offsets, Floats* sums, int pitch) {
   // Short chains where one would be long: waiting instructions fill the scheduler, and the loads
   // behind them start late.
   constexpr int kChains = kTokens == 1 ? 4 : kTokens <= 3 ? 2 : 1;
   Dot<F::kWeights, kChains> dots[kTokens];
   MOTE_UNROLL
-  for (int t = 0; t < kTokens; ++t) dots[t].begin(x.first<F::kOffset>(t, b));
+  for (int t = 0; t < kTokens; ++t) dots[t].begin(x.first<F::kOffset>(offsets.at[t]));
   MOTE_UNROLL
   for (int i = 0; i < 8; ++i) {
     MOTE_UNROLL
-    for (int t = 0; t < kTokens; ++t)
-      dots[t].step(i, block.w[i], ActivationBlock(x.q + t * x.columns + b * 32));
+    for (int t = 0; t < kTokens; ++t) dots[t].step(i, block.w[i], x.block(offsets.at[t]));
   }
   MOTE_UNROLL
   for (int t = 0; t < kTokens; ++t) {
-    const size_t at = t * x.blocks + b;
-    const Floats dot = to_float(dots[t].finish(x.first<F::kOffset>(t, b)));
+    const size_t at = offsets.at[t];
+    const Floats dot = to_float(dots[t].finish(x.first<F::kOffset>(at)));
     Floats& sum = sums[t * pitch];
-    sum = fma(multiply(dot, set_float(x.scale[at])), block.d, sum);
-    if constexpr (F::kHasMinimum) sum = fma(block.m, set_float(x.scaled_sum[at]), sum);
+    sum = fma(multiply(dot, x.scale_at(at)), block.d, sum);
+    if constexpr (F::kHasMinimum) sum = fma(block.m, x.scaled_sum_at(at), sum);
   }
 }
 
 // Whole tiles of rows [first_row, last_row).
 template <class F, int kTokens>
 void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t last_row) {
-  const BlockActivations x(*task.activations, task.columns, token);
-  const size_t stride = x.blocks * F::kBytes;
+  const BlockActivations first_block(*task.activations, task.columns, token);
+  const TokenOffsets<kTokens> offsets(first_block.pitch);
+  const size_t blocks = first_block.blocks, stride = blocks * F::kBytes;
   for (size_t row = first_row; row < last_row; row += kTileRows) {
     const uint8_t* base = task.weights + row * stride;
     const uint8_t* ahead = base + 2 * kTileRows * stride;
@@ -73,7 +100,8 @@ void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t l
     MOTE_UNROLL
     for (int t = 0; t < kTokens; ++t)
       for (int v = 0; v < kTileVectors; ++v) sums[t][v] = set_float(0);
-    for (size_t b = 0; b < x.blocks; ++b) {
+    BlockActivations x = first_block;
+    for (size_t b = 0; b < blocks; ++b, x.next_block()) {
       MOTE_UNROLL
       for (size_t i = 0; i < kTileRows * F::kBytes; i += 64)
         prefetch(ahead + b * kTileRows * F::kBytes + i);
@@ -81,7 +109,7 @@ void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t l
       for (int v = 0; v < kTileVectors; ++v) {
         Block block;
         F::unpack(base + b * F::kBytes + v * kLanes * stride, stride, &block);
-        multiply_block<F, kTokens>(block, x, b, &sums[0][v], kTileVectors);
+        multiply_block<F, kTokens>(block, x, offsets, &sums[0][v], kTileVectors);
       }
     }
     write_tile(task, token, row, kTileRows, sums);
@@ -111,12 +139,21 @@ constexpr size_t panel_block_bytes() {
   return (8 + 1 + F::kHasMinimum) * kPanelVectors * kVectorBytes;
 }
 
+// Panels of unsigned bytes have the same offset for all formats that have one: the one whose
+// correction is stored.
+template <class F>
+constexpr bool kRaised = kByteOffset != 0 && F::kOffset != 0;
+
 template <class F>
 MOTE_INLINE void fill_panel_block(const uint8_t* p, size_t stride, uint8_t* panel) {
   Block block;
   F::unpack(p, stride, &block);
   MOTE_UNROLL
-  for (int i = 0; i < 8; ++i) store_bytes(panel + i * kPanelVectors * kVectorBytes, block.w[i]);
+  for (int i = 0; i < 8; ++i) {
+    Bytes w = block.w[i];
+    if constexpr (kRaised<F> && F::kOffset != kByteOffset) w = raise(w, kByteOffset - F::kOffset);
+    store_bytes(panel + i * kPanelVectors * kVectorBytes, w);
+  }
   auto* scales = reinterpret_cast<float*>(panel + 8 * kPanelVectors * kVectorBytes);
   store_floats(scales, block.d);
   if constexpr (F::kHasMinimum) store_floats(scales + kPanelRows, block.m);
@@ -149,16 +186,20 @@ void fill_panel(const uint8_t* p, size_t rows, size_t blocks, uint8_t* panel) {
 
 template <class F, int kTokens>
 void multiply_panel(const uint8_t* panel, const LinearTask& task, size_t token, size_t row) {
-  const BlockActivations x(*task.activations, task.columns, token);
+  constexpr Weights kWeights = kRaised<F> ? Weights::bytes : F::kWeights;
+  constexpr int kOffset = kRaised<F> ? kByteOffset : F::kOffset;
+  BlockActivations x(*task.activations, task.columns, token);
+  const TokenOffsets<kTokens> offsets(x.pitch);
   Floats sums[kTokens][kPanelVectors];
   MOTE_UNROLL
   for (int t = 0; t < kTokens; ++t)
     for (int v = 0; v < kPanelVectors; ++v) sums[t][v] = set_float(0);
-  for (size_t b = 0; b < x.blocks; ++b, panel += panel_block_bytes<F>()) {
-    Dot<F::kWeights, 1> dots[kTokens][kPanelVectors];
+  const uint8_t* end = panel + x.blocks * panel_block_bytes<F>();
+  for (; panel != end; panel += panel_block_bytes<F>(), x.next_block()) {
+    Dot<kWeights, 1> dots[kTokens][kPanelVectors];
     MOTE_UNROLL
     for (int t = 0; t < kTokens; ++t) {
-      const int32_t first = x.first<F::kOffset>(t, b);
+      const Ints first = x.first<kOffset>(offsets.at[t]);
       for (int v = 0; v < kPanelVectors; ++v) dots[t][v].begin(first);
     }
     MOTE_UNROLL
@@ -169,24 +210,22 @@ void multiply_panel(const uint8_t* panel, const LinearTask& task, size_t token, 
         w[v] = load_bytes(panel + (i * kPanelVectors + v) * kVectorBytes);
       MOTE_UNROLL
       for (int t = 0; t < kTokens; ++t) {
-        const ActivationBlock q(x.q + t * x.columns + b * 32);
         MOTE_UNROLL
-        for (int v = 0; v < kPanelVectors; ++v) dots[t][v].step(i, w[v], q);
+        for (int v = 0; v < kPanelVectors; ++v) dots[t][v].step(i, w[v], x.block(offsets.at[t]));
       }
     }
     const auto* scales = reinterpret_cast<const float*>(panel + 8 * kPanelVectors * kVectorBytes);
     MOTE_UNROLL
     for (int t = 0; t < kTokens; ++t) {
-      const size_t at = t * x.blocks + b;
-      const int32_t first = x.first<F::kOffset>(t, b);
-      const Floats scale = set_float(x.scale[at]);
+      const size_t at = offsets.at[t];
+      const Floats scale = x.scale_at(at);
       MOTE_UNROLL
       for (int v = 0; v < kPanelVectors; ++v) {
-        const Floats dot = to_float(dots[t][v].finish(first));
+        const Floats dot = to_float(dots[t][v].finish(x.first<kOffset>(at)));
         sums[t][v] = fma(multiply(dot, scale), load_floats(scales + v * kLanes), sums[t][v]);
         if constexpr (F::kHasMinimum)
-          sums[t][v] = fma(load_floats(scales + kPanelRows + v * kLanes),
-                           set_float(x.scaled_sum[at]), sums[t][v]);
+          sums[t][v] =
+              fma(load_floats(scales + kPanelRows + v * kLanes), x.scaled_sum_at(at), sums[t][v]);
       }
     }
   }

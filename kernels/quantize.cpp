@@ -7,9 +7,9 @@ constexpr int kBlock = 32;
 constexpr float kInfinity = __builtin_inff();
 }  // namespace
 
-// Meaning: quant::quantize_activations, bit for bit.
+// Meaning: quant::quantize_activations, bit for bit; corrections instead of sums.
 void quantize_activations(const float* x, size_t columns, int8_t* q, float* scale,
-                          float* scaled_sum, int32_t* sum16) {
+                          float* scaled_sum, int32_t* correction) {
   for (size_t b = 0; b < columns / kBlock; ++b, x += kBlock, q += kBlock) {
     float largest = 0, spread = 0;
     for (int i = 0; i < kBlock; ++i) {
@@ -31,8 +31,8 @@ void quantize_activations(const float* x, size_t columns, int8_t* q, float* scal
     }
     scale[b] = !finite ? __builtin_nanf("") : zero ? 0.0f : largest / 127.0f;
     scaled_sum[b] = scale[b] * static_cast<float>(sums[0] + sums[1]);
-    sum16[2 * b] = sums[0];
-    sum16[2 * b + 1] = sums[1];
+    correction[2 * b] = -128 * (sums[0] + sums[1]);
+    correction[2 * b + 1] = -128 * sums[0];
   }
 }
 

@@ -42,6 +42,13 @@ MOTE_INLINE Bytes high_nibbles(Bytes v) {
   return v;
 }
 
+template <int kBits>
+MOTE_INLINE Ints shift_right(Ints v) {
+  return v >> kBits;
+}
+MOTE_INLINE Ints set_int(int32_t v) { return v; }
+MOTE_INLINE Bytes raise(Bytes v, int) { return v; }  // kByteOffset is 0
+
 constexpr int kByteOffset = 0;
 MOTE_INLINE Bytes weight_bytes(Bytes v) { return v; }
 
@@ -53,11 +60,11 @@ struct ActivationBlock {
 template <Weights, int>
 struct Dot {
   Ints sum;
-  MOTE_INLINE void begin(int32_t first) { sum = first; }
+  MOTE_INLINE void begin(Ints first) { sum = first; }
   MOTE_INLINE void step(int i, Bytes w, const ActivationBlock& x) {
     for (int k = 0; k < 4; ++k) sum += w.byte[k] * x.q[4 * i + k];
   }
-  MOTE_INLINE Ints finish(int32_t) { return sum; }
+  MOTE_INLINE Ints finish(Ints) { return sum; }
 };
 
 }  // namespace

@@ -60,6 +60,13 @@ MOTE_INLINE Floats as_floats(Bytes v) { return _mm512_castsi512_ps(v); }
 MOTE_INLINE Ints as_ints(Bytes v) { return v; }
 MOTE_INLINE Bytes low_nibbles(Bytes v) { return _mm512_and_si512(v, _mm512_set1_epi8(15)); }
 MOTE_INLINE Bytes high_nibbles(Bytes v) { return low_nibbles(_mm512_srli_epi16(v, 4)); }
+template <int kBits>
+MOTE_INLINE Ints shift_right(Ints v) {
+  return _mm512_srai_epi32(v, kBits);
+}
+MOTE_INLINE Bytes raise(Bytes v, int by) {
+  return _mm512_add_epi8(v, _mm512_set1_epi8(static_cast<char>(by)));
+}
 
 #elif defined(__AVX2__)
 
@@ -121,6 +128,13 @@ MOTE_INLINE Floats as_floats(Bytes v) { return _mm256_castsi256_ps(v); }
 MOTE_INLINE Ints as_ints(Bytes v) { return v; }
 MOTE_INLINE Bytes low_nibbles(Bytes v) { return _mm256_and_si256(v, _mm256_set1_epi8(15)); }
 MOTE_INLINE Bytes high_nibbles(Bytes v) { return low_nibbles(_mm256_srli_epi16(v, 4)); }
+template <int kBits>
+MOTE_INLINE Ints shift_right(Ints v) {
+  return _mm256_srai_epi32(v, kBits);
+}
+MOTE_INLINE Bytes raise(Bytes v, int by) {
+  return _mm256_add_epi8(v, _mm256_set1_epi8(static_cast<char>(by)));
+}
 
 #else  // SSE2
 
@@ -184,6 +198,13 @@ MOTE_INLINE Floats as_floats(Bytes v) { return _mm_castsi128_ps(v); }
 MOTE_INLINE Ints as_ints(Bytes v) { return v; }
 MOTE_INLINE Bytes low_nibbles(Bytes v) { return _mm_and_si128(v, _mm_set1_epi8(15)); }
 MOTE_INLINE Bytes high_nibbles(Bytes v) { return low_nibbles(_mm_srli_epi16(v, 4)); }
+template <int kBits>
+MOTE_INLINE Ints shift_right(Ints v) {
+  return _mm_srai_epi32(v, kBits);
+}
+MOTE_INLINE Bytes raise(Bytes v, int by) {
+  return _mm_add_epi8(v, _mm_set1_epi8(static_cast<char>(by)));
+}
 
 #endif
 
@@ -214,14 +235,14 @@ struct ActivationBlock {
 template <Weights, int kChains>
 struct Dot {
   Ints sum[kChains];
-  MOTE_INLINE void begin(int32_t first) {
+  MOTE_INLINE void begin(Ints first) {
     MOTE_UNROLL
-    for (int c = 0; c < kChains; ++c) sum[c] = set_int(c ? 0 : first);
+    for (int c = 0; c < kChains; ++c) sum[c] = c ? set_int(0) : first;
   }
   MOTE_INLINE void step(int i, Bytes w, const ActivationBlock& x) {
     sum[i % kChains] = dot4(sum[i % kChains], w, set_int(read<int32_t>(x.q + 4 * i)));
   }
-  MOTE_INLINE Ints finish(int32_t) {
+  MOTE_INLINE Ints finish(Ints) {
     if constexpr (kChains == 4) return add(add(sum[0], sum[1]), add(sum[2], sum[3]));
     if constexpr (kChains == 2) return add(sum[0], sum[1]);
     return sum[0];
@@ -264,7 +285,7 @@ struct ActivationBlock {
 template <Weights kind, int>
 struct Dot {
   Ints sum;
-  MOTE_INLINE void begin(int32_t) { sum = set_int(0); }
+  MOTE_INLINE void begin(Ints) { sum = set_int(0); }
   MOTE_INLINE void step(int i, Bytes w, const ActivationBlock& x) {
     const Bytes q = set_int(read<int32_t>(x.q + 4 * i));
     if constexpr (kind == Weights::nibbles)
@@ -272,8 +293,8 @@ struct Dot {
     else
       sum = add(sum, widen_pairs(multiply_pairs(magnitude(w), with_sign(q, w))));
   }
-  MOTE_INLINE Ints finish(int32_t first) {
-    if constexpr (kind == Weights::nibbles) return add(widen_pairs(sum), set_int(first));
+  MOTE_INLINE Ints finish(Ints first) {
+    if constexpr (kind == Weights::nibbles) return add(widen_pairs(sum), first);
     return sum;  // first is 0
   }
 };
@@ -294,14 +315,14 @@ struct ActivationBlock {
 template <Weights, int>
 struct Dot {
   Ints sum;
-  MOTE_INLINE void begin(int32_t first) { sum = set_int(first); }
+  MOTE_INLINE void begin(Ints first) { sum = first; }
   MOTE_INLINE void step(int i, Bytes w, const ActivationBlock& x) {
     const Bytes q = set_int(read<int32_t>(x.q + 4 * i));
     const Bytes even_q = _mm_srai_epi16(_mm_slli_epi16(q, 8), 8), odd_q = _mm_srai_epi16(q, 8);
     const Bytes even = _mm_and_si128(w, _mm_set1_epi16(0xff)), odd = _mm_srli_epi16(w, 8);
     sum = add(sum, add(_mm_madd_epi16(even, even_q), _mm_madd_epi16(odd, odd_q)));
   }
-  MOTE_INLINE Ints finish(int32_t) { return sum; }
+  MOTE_INLINE Ints finish(Ints) { return sum; }
 };
 
 #endif

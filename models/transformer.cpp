@@ -39,7 +39,7 @@ void Transformer::plan(Arena& arena, const TransformerModel& model, KvType kv_ty
   quantized_.q = arena.take<int8_t>(batch_tokens * widest);
   quantized_.scale = arena.take<float>(batch_tokens * (widest / 32 + 1));
   quantized_.scaled_sum = arena.take<float>(batch_tokens * (widest / 32 + 1));
-  quantized_.sum16 = arena.take<int32_t>(batch_tokens * (widest / 16 + 1));
+  quantized_.correction = arena.take<int32_t>(batch_tokens * (widest / 16 + 1));
   for (int set = 0; set < 2; ++set) {
     cosine_[set] = arena.take<float>(batch_tokens * model.rope[set].pairs());
     sine_[set] = arena.take<float>(batch_tokens * model.rope[set].pairs());
@@ -108,7 +108,7 @@ void Transformer::quantize(const float* x, size_t columns, size_t token) {
   const size_t blocks = columns / 32;
   model_->kernels->quantize_activations(
       x, columns, quantized_.q + token * columns, quantized_.scale + token * blocks,
-      quantized_.scaled_sum + token * blocks, quantized_.sum16 + token * 2 * blocks);
+      quantized_.scaled_sum + token * blocks, quantized_.correction + token * 2 * blocks);
 }
 
 void Transformer::multiply(Team& team, size_t columns, const float* x, size_t x_stride,

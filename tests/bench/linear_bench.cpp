@@ -74,18 +74,18 @@ void linear(benchmark::State& state, const Kernels* kernels, Format format, Shap
   const size_t blocks = shape.columns / 32;
   std::vector<int8_t> q(x.size());
   std::vector<float> scale(tokens * blocks), scaled_sum(tokens * blocks);
-  std::vector<int32_t> sum16(tokens * blocks * 2);
+  std::vector<int32_t> correction(tokens * blocks * 2);
   for (size_t t = 0; t < tokens; ++t)
     kernels->quantize_activations(&x[t * shape.columns], shape.columns, &q[t * shape.columns],
                                   &scale[t * blocks], &scaled_sum[t * blocks],
-                                  &sum16[t * blocks * 2]);
+                                  &correction[t * blocks * 2]);
   Activations activations;
   activations.x = x.data();
   activations.x_stride = shape.columns;
   activations.q = q.data();
   activations.scale = scale.data();
   activations.scaled_sum = scaled_sum.data();
-  activations.sum16 = sum16.data();
+  activations.correction = correction.data();
   std::vector<float> y(tokens * shape.rows);
   Buffer scratch(linear_scratch_bytes(shape.columns) + 64);
 
@@ -117,12 +117,12 @@ void quantize(benchmark::State& state, const Kernels* kernels, size_t columns, s
   const std::vector<float> x = random.normals(tokens * columns);
   std::vector<int8_t> q(x.size());
   std::vector<float> scale(x.size() / 32), scaled_sum(x.size() / 32);
-  std::vector<int32_t> sum16(x.size() / 16);
+  std::vector<int32_t> correction(x.size() / 16);
   for (auto _ : state)
     for (size_t t = 0; t < tokens; ++t)
       kernels->quantize_activations(&x[t * columns], columns, &q[t * columns],
                                     &scale[t * columns / 32], &scaled_sum[t * columns / 32],
-                                    &sum16[t * columns / 16]);
+                                    &correction[t * columns / 16]);
   state.counters["bytes_per_second"] = benchmark::Counter(
       static_cast<double>(state.iterations()) * static_cast<double>(x.size() * sizeof(float)),
       benchmark::Counter::kIsRate);

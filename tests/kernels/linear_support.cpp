@@ -15,6 +15,15 @@ void set_half(uint8_t* p, float value) {
   std::memcpy(p, &half, sizeof(half));
 }
 
+// Sums of 16 q, as the oracle gives them, to what kernels read.
+void to_corrections(std::vector<int32_t>* sums) {
+  for (size_t i = 0; i < sums->size(); i += 2) {
+    const int32_t first = (*sums)[i], second = (*sums)[i + 1];
+    (*sums)[i] = -128 * (first + second);
+    (*sums)[i + 1] = -128 * first;
+  }
+}
+
 }  // namespace
 
 std::vector<uint8_t> random_weights(Format format, size_t values, Random* random) {
@@ -47,10 +56,11 @@ Layer::Layer(Format format_, size_t rows_, size_t columns_, size_t tokens_, bool
     q.resize(tokens * columns);
     scale.resize(tokens * blocks);
     scaled_sum.resize(tokens * blocks);
-    sum16.resize(tokens * blocks * 2);
+    correction.resize(tokens * blocks * 2);
     for (size_t t = 0; t < tokens; ++t)
       quant::quantize_activations(&x[t * columns], columns, &q[t * columns], &scale[t * blocks],
-                                  &scaled_sum[t * blocks], &sum16[t * blocks * 2]);
+                                  &scaled_sum[t * blocks], &correction[t * blocks * 2]);
+    to_corrections(&correction);
   }
   for (size_t t = 0; t < tokens; ++t)
     for (size_t r = 0; r < rows; ++r)
@@ -65,13 +75,13 @@ GuardedActivations::GuardedActivations(const Layer& layer, size_t tokens)
       q(guarded_prefix(layer.q, tokens * layer.columns)),
       scale(guarded_prefix(layer.scale, tokens * (layer.columns / 32))),
       scaled_sum(guarded_prefix(layer.scaled_sum, tokens * (layer.columns / 32))),
-      sum16(guarded_prefix(layer.sum16, tokens * (layer.columns / 16))) {
+      correction(guarded_prefix(layer.correction, tokens * (layer.columns / 16))) {
   view.x = x.data();
   view.x_stride = layer.columns;
   view.q = q.data();
   view.scale = scale.data();
   view.scaled_sum = scaled_sum.data();
-  view.sum16 = sum16.data();
+  view.correction = correction.data();
 }
 
 std::vector<float> run_linear(const Kernels& kernels, const Layer& layer, size_t rows,

@@ -21,7 +21,7 @@ struct Layer {
   std::vector<float> x;
   std::vector<int8_t> q;
   std::vector<float> scale, scaled_sum;
-  std::vector<int32_t> sum16;
+  std::vector<int32_t> correction;
   std::vector<float> expected;  // [tokens][rows], without bias
 
   Layer(Format format, size_t rows, size_t columns, size_t tokens, bool fused, uint64_t seed);
@@ -34,7 +34,7 @@ struct GuardedActivations {
   Guarded<float> x;
   Guarded<int8_t> q;
   Guarded<float> scale, scaled_sum;
-  Guarded<int32_t> sum16;
+  Guarded<int32_t> correction;
   Activations view;
 };
 
