@@ -352,14 +352,10 @@ Status Parser::parse_test(uint32_t* node) {
   } else if (word || token_.is(TokenKind::string) || token_.is(TokenKind::integer) ||
              token_.is(TokenKind::real) || token_.is(Op::lbracket) || token_.is(Op::lbrace)) {
     if (token_.is_name("is")) return error("one test ('is' cannot be chained)");
-    // A word that ends or continues the statement is no argument.
-    if (!token_.is_name("if") && !token_.is_name("not") && !token_.is_name("in") &&
-        !token_.is_name("recursive")) {
-      MOTE_TRY(enter());
-      MOTE_TRY(parse_primary(&arguments));
-      MOTE_TRY(parse_postfix(&arguments));
-      leave();
-    }
+    MOTE_TRY(enter());
+    MOTE_TRY(parse_primary(&arguments));
+    MOTE_TRY(parse_postfix(&arguments));
+    leave();
   }
   Node& made = nodes_[test];
   made.text = name.data();

@@ -26,7 +26,7 @@ constexpr const char* kNothing[] = {nullptr};
 Status text_input(const FilterCall& call, std::string_view* text) {
   MOTE_TRY(bind(call.arguments, kNothing, 0, nullptr));
   MOTE_TRY(to_string(call.heap(), call.input, text, call.work()));
-  return call.evaluator.spend(text->size() / 16);
+  return call.evaluator.spend(text->size() / 4);
 }
 
 Status change(const FilterCall& call, Case to) {

@@ -159,7 +159,8 @@ Status format_number(Heap& heap, const Value& value, const Spec& spec, TextBuild
     if (group) text[size++] = ',';
   }
   Spec padded = spec;
-  if (spec.zero && !spec.align) padded.align = '=', padded.fill = "0";
+  if (spec.zero && spec.fill == " ") padded.fill = "0";
+  if (spec.zero && !spec.align) padded.align = '=';
   return pad(heap, std::string_view(text, size), padded, '>', out);
 }
 
@@ -272,6 +273,7 @@ Status format_percent(Heap& heap, std::string_view format, const Value& values, 
         return wrong("the precision is too large");
     if (at >= format.size()) return wrong("nothing after %");
     spec.type = format[at++];
+    if (spec.align) spec.zero = false;
     if (spec.type == '%') {
       out.append('%');
       continue;

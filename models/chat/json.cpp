@@ -211,7 +211,7 @@ class JsonReader {
         digits = true;
       } else if (c == '.' || c == 'e' || c == 'E') {
         real = true;
-      } else if (!((c == '+' || c == '-') && (json_[end - 1] | 32) == 'e')) {
+      } else if (!((c == '+' || c == '-') && end > at_ && (json_[end - 1] | 32) == 'e')) {
         break;
       }
     }

@@ -49,7 +49,7 @@ Status strip_method(const MethodCall& call) {
 
 Status case_method(const MethodCall& call) {
   MOTE_TRY(bind(call.arguments, kNothing, 0, nullptr));
-  MOTE_TRY(call.evaluator.spend(call.self.size / 16));
+  MOTE_TRY(call.evaluator.spend(call.self.size / 4));
   return change_case(call.heap(), call.self.string(), static_cast<Case>(call.which), call.result);
 }
 
@@ -181,8 +181,7 @@ void split_at_spaces(std::string_view text, int64_t limit, Parts* parts) {
     size_t end = 0;
     while (end < text.size() && !is_space(read_utf8(text, end).value))
       end += read_utf8(text, end).length;
-    if (limit >= 0 && static_cast<int64_t>(parts->count) == limit)
-      return parts->add(strip_end(text));
+    if (limit >= 0 && static_cast<int64_t>(parts->count) == limit) return parts->add(text);
     parts->add(slice(text, 0, end));
     text.remove_prefix(end);
   }
@@ -190,8 +189,7 @@ void split_at_spaces(std::string_view text, int64_t limit, Parts* parts) {
 
 void split_at_spaces_from_end(std::string_view text, int64_t limit, Parts* parts) {
   for (text = strip_end(text); !text.empty(); text = strip_end(text)) {
-    if (limit >= 0 && static_cast<int64_t>(parts->count) == limit)
-      return parts->add(strip_start(text));
+    if (limit >= 0 && static_cast<int64_t>(parts->count) == limit) return parts->add(text);
     size_t begin = text.size(), after = 0;
     for (size_t at = 0; at < text.size();) {
       const CodePoint point = read_utf8(text, at);

@@ -19,7 +19,7 @@ Status sort_key(const FilterCall& call, const Value& item, const Value& path, bo
   if (!missing(path) && !path.is(Kind::none))
     MOTE_TRY(call.evaluator.attribute_path(item, path, key));
   if (key->is_string() && !case_sensitive) {
-    MOTE_TRY(call.evaluator.spend(key->size / 16));
+    MOTE_TRY(call.evaluator.spend(key->size / 4));
     return change_case(call.heap(), key->string(), Case::lower, key);
   }
   return kOk;

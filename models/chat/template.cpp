@@ -136,7 +136,7 @@ Status ChatTemplate::render(const TemplateInput& input, Arena scratch, char* tex
   const size_t bytes = scratch.left();
   uint8_t* memory = scratch.take<uint8_t>(bytes / Arena::kAlignment * Arena::kAlignment);
   if (!memory) return fail(MOTE_ERROR_MEMORY, "chat template: no scratch memory");
-  Heap heap(memory, bytes / Arena::kAlignment * Arena::kAlignment);
+  Heap heap(memory, bytes / Arena::kAlignment * Arena::kAlignment, input.keep_scratch);
   Output output(heap, text, capacity);
   Evaluator evaluator(state_->nodes.data(), heap, output);
   MOTE_TRY(input.context_json.empty() ? define_messages(input, evaluator)

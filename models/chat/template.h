@@ -20,6 +20,7 @@ struct TemplateInput {
   std::string_view bos_token, eos_token;
   int64_t now = 0;  // seconds since 1970, local time of strftime_now; 0: strftime_now is undefined
   std::string_view context_json;  // instead of all the above, if not empty: an object of variables
+  bool keep_scratch = false;      // for tests: memory is not used again before the end
 };
 
 class ChatTemplate {

@@ -34,17 +34,16 @@ char* Heap::take(size_t bytes, size_t alignment) {
 }
 
 std::string_view Heap::release_all_but(size_t mark, std::string_view text) {
-  const size_t old_top = top_;
   release(mark);
   char* free = base_ + top_;
   const char* end = text.data() + text.size();
-  if (text.empty() || text.data() < base_ || text.data() >= base_ + old_top || end <= free)
+  if (text.empty() || text.data() < base_ || text.data() >= base_ + end_ || end <= free)
     return text;
   if (text.data() > free) {
     memmove(free, text.data(), text.size());
     text = std::string_view(free, text.size());
   }
-  top_ = static_cast<size_t>(text.data() - base_) + text.size();
+  if (!keeps_) top_ = static_cast<size_t>(text.data() - base_) + text.size();
   return text;
 }
 

@@ -162,8 +162,9 @@ struct Macro {
 // scope left behind is released when it ends.
 class Heap {
  public:
-  // base is aligned to 16.
-  Heap(void* base, size_t bytes) : base_(static_cast<char*>(base)), end_(bytes & ~size_t{15}) {}
+  // base is aligned to 16. keeps: release does nothing (tests compare the results of both ways).
+  Heap(void* base, size_t bytes, bool keeps)
+      : base_(static_cast<char*>(base)), end_(bytes & ~size_t{15}), keeps_(keeps) {}
 
   // Null when there is no room.
   char* take(size_t bytes, size_t alignment);
@@ -182,7 +183,7 @@ class Heap {
   void release(size_t mark) {
     if (mark < floor_) mark = floor_;
     if (mark < capture_floor_) mark = capture_floor_;
-    if (mark < top_) top_ = mark;
+    if (mark < top_ && !keeps_) top_ = mark;
   }
   // Releases all but text, which moves down to what is free then.
   std::string_view release_all_but(size_t mark, std::string_view text);
@@ -210,6 +211,7 @@ class Heap {
   size_t end_;        // variables are above; a multiple of their alignment
   size_t floor_ = 0;  // nothing below is released, ever
   size_t capture_floor_ = 0;
+  bool keeps_;
 };
 
 // What rendering may still do: everything that costs time takes from it, so that every template
