@@ -86,19 +86,26 @@ configure() {
 fetch_models() { python3 "$root/tools/scripts/fetch_models.py" --directory "$models" "$@"; }
 
 # run_tests BUILD_DIR [CTEST_OPTION...]: shows failures as they come, why tests were skipped, and ctest's closing line.
+# With test_inputs=none only what is in tests/data is read.
 run_tests() {
   local dir=$1 status=0 progress=""
-  [ ! -t 1 ] || progress=--progress
   shift
-  if [ -z "${MOTE_SHARED_DIR:-}" ] && [ -d "$root/../shared/goldens" ]; then
-    MOTE_SHARED_DIR=$(cd "$root/../shared" && pwd)
+  [ ! -t 1 ] || progress=--progress
+  if [ "${test_inputs:-all}" = none ]; then
+    unset MOTE_SHARED_DIR MOTE_MODELS_DIR
+  else
+    export MOTE_MODELS_DIR=$models
+    if [ -z "${MOTE_SHARED_DIR:-}" ] && [ -d "$root/../shared/goldens" ]; then
+      MOTE_SHARED_DIR=$(cd "$root/../shared" && pwd)
+    fi
+    if [ -n "${MOTE_SHARED_DIR:-}" ]; then
+      export MOTE_SHARED_DIR
+    else
+      unset MOTE_SHARED_DIR
+      note "no goldens beside this folder (MOTE_SHARED_DIR): the comparisons over them are skipped"
+    fi
   fi
-  export MOTE_MODELS_DIR=$models
-  if [ -n "${MOTE_SHARED_DIR:-}" ]; then export MOTE_SHARED_DIR; else
-    unset MOTE_SHARED_DIR
-    note "no goldens beside this folder (MOTE_SHARED_DIR): the comparisons over them are skipped"
-  fi
-  ctest --test-dir "$dir" --output-on-failure --no-tests=error ${progress:-} "$@" </dev/null || status=$?
+  ctest --test-dir "$dir" --output-on-failure --no-tests=error $progress "$@" </dev/null || status=$?
   python3 "$root/tools/scripts/skip_reasons.py" "$dir/Testing/Temporary/LastTest.log"
   return $status
 }
