@@ -115,8 +115,9 @@ TEST_F(SmolLm2, ClearGreedyChoicesAreTheSame) {
     const auto greedy = prompt["greedy_ids"].get<std::vector<int32_t>>();
     const auto margins = prompt["greedy_margins"].get<std::vector<float>>();
     Session session(*model_, SessionOptions(1024, 0, 2));
-    if (ids.size() > 1)
+    if (ids.size() > 1) {
       ASSERT_EQ(mote_session_append(session, ids.data(), ids.size() - 1, 0, nullptr), MOTE_OK);
+    }
     std::vector<int32_t> rest = {ids.back()};
     rest.insert(rest.end(), greedy.begin(), greedy.end() - 1);
     const Rows rows = forward_rows(*model_, session, rest.data(), rest.size());

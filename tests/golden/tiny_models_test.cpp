@@ -17,7 +17,7 @@ namespace {
 
 const std::string kTool = MOTE_BINARY_DIR "/tools/mote";
 
-std::string quoted(const std::string& text) { return "'" + text + "'"; }
+std::string shell_word(const std::string& text) { return "'" + text + "'"; }
 
 // max |a - b| over max |b|.
 double relative_error(const std::vector<float>& a, const std::vector<float>& b) {
@@ -44,8 +44,9 @@ class TinyModels : public testing::TestWithParam<const char*> {
       GTEST_SKIP() << "MOTE_SHARED_DIR is not set: it names a folder with goldens/tiny";
     if (!std::filesystem::exists(kTool)) GTEST_SKIP() << "the command line tool is not built";
     file_ = testing::TempDir() + "mote_tiny_" + GetParam() + "_" + std::to_string(::getpid());
-    const std::string command = quoted(kTool) + " convert " + quoted(folder_) + " -o " +
-                                quoted(file_ + ".gguf") + " --type f32 2>" + quoted(file_ + ".log");
+    const std::string command = shell_word(kTool) + " convert " + shell_word(folder_) + " -o " +
+                                shell_word(file_ + ".gguf") + " --type f32 2>" +
+                                shell_word(file_ + ".log");
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
     golden_ = SafeTensors(folder_ + "/golden.safetensors");
     for (int64_t length : golden_["lengths"].longs())
@@ -143,10 +144,10 @@ TEST_P(TinyModels, Score) {
 
 // The tool's dump has the names and the packing of the golden file.
 TEST_P(TinyModels, Dump) {
-  const std::string command = quoted(kTool) + " dump -m " + quoted(file_ + ".gguf") + " --input " +
-                              quoted(folder_ + "/golden.safetensors") +
-                              " --hidden-states --kv f32 -o " + quoted(file_ + ".out") + " 2>" +
-                              quoted(file_ + ".log");
+  const std::string command = shell_word(kTool) + " dump -m " + shell_word(file_ + ".gguf") +
+                              " --input " + shell_word(folder_ + "/golden.safetensors") +
+                              " --hidden-states --kv f32 -o " + shell_word(file_ + ".out") + " 2>" +
+                              shell_word(file_ + ".log");
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
   const SafeTensors dump(file_ + ".out");
   ASSERT_TRUE(dump.has("logits"));
