@@ -38,7 +38,11 @@ void rms_norm(float* y, const float* x, const float* weight, size_t n, float eps
 void layer_norm(float* y, const float* x, const float* weight, const float* bias, size_t n,
                 float eps) {
   const float count = static_cast<float>(n);
-  const F32 mean = broadcast(row_sum(x, n, [](F32 v) MOTE_LAMBDA { return v; }) / count);
+  // The second sum takes back what the first one rounded away.
+  const float rough = row_sum(x, n, [](F32 v) MOTE_LAMBDA { return v; }) / count;
+  const F32 about = broadcast(rough);
+  const F32 mean =
+      broadcast(rough + row_sum(x, n, [about](F32 v) MOTE_LAMBDA { return v - about; }) / count);
   const float squares =
       row_sum(x, n, [mean](F32 v) MOTE_LAMBDA { return (v - mean) * (v - mean); });
   const F32 factor = broadcast(1.0f / __builtin_sqrtf(squares / count + eps));
