@@ -46,17 +46,18 @@ struct BlockActivations {
   }
 };
 
-// Offsets of tokens from the first, kept in registers: the compiler would rather have a pointer for
-// each array and token, more than there are registers, and move them to and from vector registers.
+// Offsets of the tokens from the first. pin() in every round of a loop makes the compiler keep them in registers: it would
+// rather have a pointer for each array and token, more than there are registers, and then move them to and from vector ones.
 template <int kTokens>
 struct TokenOffsets {
   size_t at[kTokens];
   MOTE_INLINE explicit TokenOffsets(size_t pitch) {
     MOTE_UNROLL
-    for (int t = 0; t < kTokens; ++t) {
-      at[t] = t * pitch;
-      if (t) __asm__("" : "+r"(at[t]));
-    }
+    for (int t = 0; t < kTokens; ++t) at[t] = t * pitch;
+  }
+  MOTE_INLINE void pin() {
+    MOTE_UNROLL
+    for (int t = 1; t < kTokens; ++t) __asm__("" : "+r"(at[t]));
   }
 };
 
@@ -91,7 +92,7 @@ MOTE_INLINE void multiply_block(const Block& block, const BlockActivations& x,
 template <class F, int kTokens>
 void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t last_row) {
   const BlockActivations first_block(*task.activations, task.columns, token);
-  const TokenOffsets<kTokens> offsets(first_block.pitch);
+  TokenOffsets<kTokens> offsets(first_block.pitch);
   const size_t blocks = first_block.blocks, stride = blocks * F::kBytes;
   for (size_t row = first_row; row < last_row; row += kTileRows) {
     const uint8_t* base = task.weights + row * stride;
@@ -102,6 +103,7 @@ void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t l
       for (int v = 0; v < kTileVectors; ++v) sums[t][v] = set_float(0);
     BlockActivations x = first_block;
     for (size_t b = 0; b < blocks; ++b, x.next_block()) {
+      offsets.pin();
       MOTE_UNROLL
       for (size_t i = 0; i < kTileRows * F::kBytes; i += 64)
         prefetch(ahead + b * kTileRows * F::kBytes + i);
@@ -189,13 +191,14 @@ void multiply_panel(const uint8_t* panel, const LinearTask& task, size_t token, 
   constexpr Weights kWeights = kRaised<F> ? Weights::bytes : F::kWeights;
   constexpr int kOffset = kRaised<F> ? kByteOffset : F::kOffset;
   BlockActivations x(*task.activations, task.columns, token);
-  const TokenOffsets<kTokens> offsets(x.pitch);
+  TokenOffsets<kTokens> offsets(x.pitch);
   Floats sums[kTokens][kPanelVectors];
   MOTE_UNROLL
   for (int t = 0; t < kTokens; ++t)
     for (int v = 0; v < kPanelVectors; ++v) sums[t][v] = set_float(0);
   const uint8_t* end = panel + x.blocks * panel_block_bytes<F>();
   for (; panel != end; panel += panel_block_bytes<F>(), x.next_block()) {
+    offsets.pin();
     Dot<kWeights, 1> dots[kTokens][kPanelVectors];
     MOTE_UNROLL
     for (int t = 0; t < kTokens; ++t) {
