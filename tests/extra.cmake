@@ -14,6 +14,8 @@ mote_test_target(no_allocation_test)
 target_link_libraries(no_allocation_test PRIVATE GTest::gtest GTest::gtest_main ${CMAKE_DL_LIBS})
 gtest_discover_tests(no_allocation_test PROPERTIES TIMEOUT ${MOTE_TEST_TIMEOUT} LABELS per_isa)
 
+include(kernels/simd.cmake)
+
 # Folders include only what they may.
 mote_script_test(arrows ${BASH_PROGRAM} ${CMAKE_CURRENT_SOURCE_DIR}/arrows/arrows.sh ${PROJECT_SOURCE_DIR})
 mote_script_test(arrows.finds_faults ${BASH_PROGRAM} ${CMAKE_CURRENT_SOURCE_DIR}/arrows/arrows_test.sh)

@@ -1,0 +1,12 @@
+# simd_probe.cpp once per instruction set, compiled as the kernels are.
+foreach(isa scalar sse2 avx2 avxvnni avx512 avx512vnni neon neon_dot neon_i8mm)
+  if(TARGET mote_kernels_${isa} AND TARGET kernels_test)
+    add_library(simd_probe_${isa} OBJECT ${CMAKE_CURRENT_LIST_DIR}/simd_probe.cpp)
+    foreach(property COMPILE_DEFINITIONS COMPILE_OPTIONS INCLUDE_DIRECTORIES)
+      get_target_property(value mote_kernels_${isa} ${property})
+      set_target_properties(simd_probe_${isa} PROPERTIES ${property} "${value}")
+    endforeach()
+    target_include_directories(simd_probe_${isa} SYSTEM PRIVATE ${XSIMD_INCLUDE_DIR})
+    target_sources(kernels_test PRIVATE $<TARGET_OBJECTS:simd_probe_${isa}>)
+  endif()
+endforeach()
