@@ -1,3 +1,4 @@
+#define _FILE_OFFSET_BITS 64  // files over 2 GiB on 32-bit systems
 #include "core/output_file.h"
 
 #include <fcntl.h>

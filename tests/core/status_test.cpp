@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -104,7 +105,7 @@ TEST(Printable, HostileNamesPassThroughFail) {
   const std::string_view name("evil\x1b]0;title\x07\n", 15);
   (void)fail(MOTE_ERROR_BAD_FILE, "key %.*s is wrong", MOTE_SHOW(name));
   EXPECT_STREQ(last_error(), "key evil\\x1b]0;title\\x07\\x0a is wrong");
-  EXPECT_EQ(shown_length(std::string_view("x", size_t{1} << 40)), int{kShownBytes});
+  EXPECT_EQ(shown_length(std::string_view("x", SIZE_MAX / 2 + 7)), int{kShownBytes});
   (void)fail(MOTE_ERROR_BAD_FILE, "[%.*s]", MOTE_SHOW(std::string_view()));
   EXPECT_STREQ(last_error(), "[]");
 }
