@@ -221,7 +221,7 @@ TEST(TemplateLimits, SmallScratch) {
   for (const TemplateCase& test : read_template_cases(MOTE_TEST_DATA "/templates")) {
     SCOPED_TRACE(test.name);
     bool fitted = false;
-    for (size_t bytes = 64; bytes <= 16384; bytes += bytes < 1024 ? 64 : 512) {
+    for (size_t bytes = 64; bytes <= 16384; bytes += bytes < 512 ? 64 : bytes / 4 / 64 * 64) {
       RenderOptions options;
       options.scratch_bytes = bytes;
       const Rendered rendered = render(test.source, test.context_json, options);
@@ -263,8 +263,10 @@ TEST(TemplateLimits, ScratchSuffices) {
       input.messages = messages.data();
       input.message_count = messages.size();
       input.now = 1;
+      RenderOptions options;
+      options.capacity = 1 << 20;
       const Rendered rendered =
-          render_input(test.source, input, messages.size() * (content.size() + 4), {});
+          render_input(test.source, input, messages.size() * (content.size() + 4), options);
       EXPECT_EQ(rendered.status, MOTE_OK) << rendered.error;
     }
   }

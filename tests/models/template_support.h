@@ -20,7 +20,7 @@ struct Rendered {
 
 struct RenderOptions {
   size_t scratch_bytes = 0;  // 0: scratch_bytes(4 * the context's length)
-  size_t capacity = 1 << 20;
+  size_t capacity = 1 << 15;
   bool keep_scratch = false;
 };
 
