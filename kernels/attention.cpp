@@ -10,17 +10,17 @@ namespace MOTE_ISA {
 namespace {
 
 constexpr float kInfinity = __builtin_inff();
-constexpr size_t kTileRows = kLanes == 16 ? 8 : 4;
-// Accumulators that stay in registers beside operands: half of the register file.
+// Registers hold a tile of sums, a vector of each of its columns and one element of a row.
 #if defined(__AVX512F__) || defined(__aarch64__)
-constexpr int kAccumulators = 16;
+constexpr int kRegisters = 32;
 #else
-constexpr int kAccumulators = 8;
+constexpr int kRegisters = 16;
 #endif
+constexpr size_t kTileRows = kLanes == 16 ? 8 : kLanes == 8 ? 6 : 4;
 // Vectors per row of a register tile of `rows` rows: a power of two, at most 8.
 constexpr int tile_vectors(int rows) {
   int n = 8;
-  while (n > 1 && n * rows > kAccumulators) n /= 2;
+  while (n > 1 && (rows + (rows > 1)) * n + 1 > kRegisters) n /= 2;
   return n;
 }
 
@@ -122,7 +122,7 @@ MOTE_INLINE float softmax_block(float* s, size_t lo, size_t hi, float scale, flo
   const size_t begin = kWhole ? 0 : lo / kLanes;
   const size_t end = kWhole ? kKeyBlock / kLanes : (hi + kLanes - 1) / kLanes;
   F32 best = low;
-#pragma GCC unroll 16
+#pragma GCC unroll 4
   for (size_t v = begin; v < end; ++v) {
     F32 x = load(s + v * kLanes) * factor;
     if (cap > 0.0f) x = broadcast(cap) * tanh(x * broadcast(1.0f / cap));
@@ -139,7 +139,7 @@ MOTE_INLINE float softmax_block(float* s, size_t lo, size_t hi, float scale, flo
   const F32 shift = broadcast(top == -kInfinity ? 0.0f : top);
   const F32 decay = exp_negative(broadcast(before) - shift);
   F32 sums = load(state.sums) * decay;
-#pragma GCC unroll 16
+#pragma GCC unroll 4
   for (size_t v = begin; v < end; ++v) {
     const F32 e = exp_negative(load(s + v * kLanes) - shift);
     store(s + v * kLanes, e);
