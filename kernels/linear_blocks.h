@@ -46,8 +46,9 @@ struct BlockActivations {
   }
 };
 
-// Offsets of the tokens from the first. pin() in every round of a loop makes the compiler keep them in registers: it would
-// rather have a pointer for each array and token, more than there are registers, and then move them to and from vector ones.
+// Offsets of the tokens from the first. pin() in every round of a loop makes the compiler keep them
+// in registers: it would rather have a pointer for each array and token, more than there are
+// registers, and then move them to and from vector ones.
 template <int kTokens>
 struct TokenOffsets {
   size_t at[kTokens];
@@ -259,29 +260,35 @@ void many_tokens(const LinearTask& task, size_t first_row) {
   }
 }
 
+// At most this many tokens go without a panel. More do not fit the registers beside the unpacked
+// weights.
+#if defined(__AVX512VNNI__)
+constexpr int kFewTokens = 8;
+#elif defined(MOTE_ISA_scalar)
+constexpr int kFewTokens = 1;
+#elif defined(__AVX2__) || defined(__aarch64__)
+constexpr int kFewTokens = 4;
+#else
+constexpr int kFewTokens = 2;
+#endif
+
+template <class F, int kTokens>
+MOTE_INLINE bool few_tokens_upto(const LinearTask& task, size_t last_row) {
+  if constexpr (kTokens == 0) {
+    return task.tokens == 0;
+  } else {
+    if (task.tokens != kTokens) return few_tokens_upto<F, kTokens - 1>(task, last_row);
+    few_tokens<F, kTokens>(task, task.first_token, task.first_row, last_row);
+    return true;
+  }
+}
+
 // Either way gives the same bits.
 template <class F>
 void linear_blocks(const LinearTask& task) {
   const size_t whole = task.first_row + (task.last_row - task.first_row) / kTileRows * kTileRows;
-  size_t rest = whole;
-  switch (task.tokens) {
-    case 0:
-      return;
-    case 1:
-      few_tokens<F, 1>(task, task.first_token, task.first_row, whole);
-      break;
-    case 2:
-      few_tokens<F, 2>(task, task.first_token, task.first_row, whole);
-      break;
-    case 3:
-      few_tokens<F, 3>(task, task.first_token, task.first_row, whole);
-      break;
-    case 4:
-      few_tokens<F, 4>(task, task.first_token, task.first_row, whole);
-      break;
-    default:
-      rest = task.first_row;
-  }
+  const bool few = few_tokens_upto<F, kFewTokens>(task, whole);
+  const size_t rest = few ? whole : task.first_row;
   if (rest < task.last_row) many_tokens<F>(task, rest);
 }
 

@@ -327,5 +327,97 @@ struct Dot {
 
 #endif
 
+// ---- activations ----
+
+#if defined(__AVX512BW__)
+#define MOTE_QUANTIZE_FOUR_BLOCKS
+
+// The largest of the 16 lanes of v[i] in each lane of quarter i.
+MOTE_INLINE __m512i largest_of_each(const __m512i v[4]) {
+  const __m512i a = _mm512_max_epi32(_mm512_shuffle_i32x4(v[0], v[1], 0x44),
+                                     _mm512_shuffle_i32x4(v[0], v[1], 0xee));
+  const __m512i b = _mm512_max_epi32(_mm512_shuffle_i32x4(v[2], v[3], 0x44),
+                                     _mm512_shuffle_i32x4(v[2], v[3], 0xee));
+  __m512i c = _mm512_max_epi32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
+  c = _mm512_max_epi32(c, _mm512_shuffle_epi32(c, _MM_PERM_BADC));
+  return _mm512_max_epi32(c, _mm512_shuffle_epi32(c, _MM_PERM_CDAB));
+}
+
+// The sum of the 16 bytes of each quarter, in all its lanes.
+MOTE_INLINE __m512i sum_quarters(__m512i bytes) {
+  const __m512i pairs = _mm512_maddubs_epi16(_mm512_set1_epi8(1), bytes);
+  __m512i sums = _mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
+  sums = _mm512_add_epi32(sums, _mm512_shuffle_epi32(sums, _MM_PERM_BADC));
+  return _mm512_add_epi32(sums, _mm512_shuffle_epi32(sums, _MM_PERM_CDAB));
+}
+
+// quantize_activations of four blocks with one division; false, and nothing done, if a value is not
+// finite.
+MOTE_INLINE bool quantize_four_blocks(const float* x, int8_t* q, float* scale, float* scaled_sum,
+                                      int32_t* correction) {
+  const __m512i positive = _mm512_set1_epi32(0x7fffffff);
+  __m512 values[8];
+  __m512i largest[4];
+  MOTE_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    values[2 * i] = _mm512_loadu_ps(x + 32 * i);
+    values[2 * i + 1] = _mm512_loadu_ps(x + 32 * i + 16);
+    largest[i] =
+        _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(values[2 * i]), positive),
+                         _mm512_and_si512(_mm512_castps_si512(values[2 * i + 1]), positive));
+  }
+  const __m512i infinity = _mm512_set1_epi32(0x7f800000);
+  const __m512i all = largest_of_each(largest);
+  if (_mm512_cmpge_epi32_mask(all, infinity)) return false;
+
+  // Lanes 0..3: 127 / largest of the four blocks, lanes 4..7: largest / 127. Zero where 127 /
+  // largest is infinite.
+  const __m256 maxima = _mm256_castsi256_ps(_mm512_castsi512_si256(_mm512_permutexvar_epi32(
+      _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12), all)));
+  const __m256 most = _mm256_set1_ps(127.0f);
+  __m256 quotients =
+      _mm256_div_ps(_mm256_blend_ps(most, maxima, 0xf0), _mm256_blend_ps(maxima, most, 0xf0));
+  const __mmask8 regular =
+      _mm256_cmplt_epi32_mask(_mm256_castps_si256(quotients), _mm512_castsi512_si256(infinity)) &
+      15;
+  quotients = _mm256_maskz_mov_ps(static_cast<__mmask8>(regular | regular << 4), quotients);
+
+  const __m512 factors = _mm512_castps256_ps512(quotients);
+  const __m512i in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  __m512i sums[2];  // quarters: first and second half of a block, then of the next
+  MOTE_UNROLL
+  for (int p = 0; p < 2; ++p) {
+    __m512i levels[4];
+    MOTE_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const __m512 factor = _mm512_permutexvar_ps(_mm512_set1_epi32(2 * p + i / 2), factors);
+      levels[i] = _mm512_cvtps_epi32(_mm512_mul_ps(values[4 * p + i], factor));
+    }
+    const __m512i bytes = _mm512_permutexvar_epi32(
+        in_order, _mm512_packs_epi16(_mm512_packs_epi32(levels[0], levels[1]),
+                                     _mm512_packs_epi32(levels[2], levels[3])));
+    _mm512_storeu_si512(q + 64 * p, bytes);
+    sums[p] = sum_quarters(bytes);
+  }
+  const __m512i first = _mm512_permutex2var_epi32(
+      sums[0], _mm512_setr_epi32(0, 8, 16, 24, 0, 8, 16, 24, 0, 8, 16, 24, 0, 8, 16, 24), sums[1]);
+  const __m512i second = _mm512_permutex2var_epi32(
+      sums[0], _mm512_setr_epi32(4, 12, 20, 28, 4, 12, 20, 28, 4, 12, 20, 28, 4, 12, 20, 28),
+      sums[1]);
+  const __m128i firsts = _mm512_castsi512_si128(first);
+  const __m128i totals = _mm_add_epi32(firsts, _mm512_castsi512_si128(second));
+  const __m128 scales = _mm256_extractf128_ps(quotients, 1);
+  _mm_storeu_ps(scale, scales);
+  _mm_storeu_ps(scaled_sum, _mm_mul_ps(scales, _mm_cvtepi32_ps(totals)));
+  const __m128i zero = _mm_setzero_si128();
+  const __m128i low = _mm_unpacklo_epi32(totals, firsts), high = _mm_unpackhi_epi32(totals, firsts);
+  auto* out = reinterpret_cast<__m128i*>(correction);
+  _mm_storeu_si128(out, _mm_slli_epi32(_mm_sub_epi32(zero, low), 7));
+  _mm_storeu_si128(out + 1, _mm_slli_epi32(_mm_sub_epi32(zero, high), 7));
+  return true;
+}
+
+#endif
+
 }  // namespace
 }  // namespace mote::MOTE_ISA
