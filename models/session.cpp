@@ -148,8 +148,15 @@ Status mote_session::hold(const int32_t* ids, size_t count) {
 namespace mote {
 
 Status score(mote_session& session, const int32_t* ids, size_t count, float* nll) {
+  // A text that is refused leaves the session as it was.
+  const size_t held = session.held, computed = session.computed;
   MOTE_TRY(session.rewind(0));
-  MOTE_TRY(session.hold(ids, count));
+  const Status taken = session.hold(ids, count);
+  if (!taken.ok()) {
+    session.held = held;
+    session.computed = computed;
+    return taken;
+  }
   const Kernels& kernels = *session.model->transformer.kernels;
   const size_t vocabulary = session.model->transformer.spec.vocabulary;
   const Stop stop{&session.cancelled, 0};

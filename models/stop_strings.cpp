@@ -4,6 +4,12 @@
 #include <cstring>
 
 namespace mote {
+namespace {
+
+// The text consists of whole characters; a stop string with a part of one must not cut it.
+bool begins_character(char byte) { return (byte & 0xc0) != 0x80; }
+
+}  // namespace
 
 void StopStrings::plan(Arena& arena, size_t longest_piece) {
   held_ = arena.take<char>(kMaxBytes + longest_piece);
@@ -19,7 +25,9 @@ size_t StopStrings::tail(size_t length) const {
   size_t longest = 0;
   for (size_t s = 0; s < count_; ++s)
     for (size_t n = std::min(stops_[s].length - 1, length); n > longest; --n)
-      if (std::memcmp(held_ + length - n, stops_[s].data, n) == 0) longest = n;
+      if (std::memcmp(held_ + length - n, stops_[s].data, n) == 0 &&
+          begins_character(held_[length - n]))
+        longest = n;
   return longest;
 }
 
@@ -34,7 +42,8 @@ StopStrings::Output StopStrings::push(const char* text, size_t length) {
     size_t best = 0, index = 0;
     for (size_t s = 0; s < count_; ++s) {
       const size_t n = stops_[s].length;
-      if (n > best && n <= end && std::memcmp(held_ + end - n, stops_[s].data, n) == 0)
+      if (n > best && n <= end && std::memcmp(held_ + end - n, stops_[s].data, n) == 0 &&
+          begins_character(held_[end - n]) && (end == held_length_ || begins_character(held_[end])))
         best = n, index = s;
     }
     if (best) {

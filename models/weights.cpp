@@ -106,6 +106,7 @@ class Binder {
   }
 
   bool has(const char* name) const { return file_.find_tensor(name) != nullptr; }
+  const Tensor* look(const char* name) const { return file_.find_tensor(name); }
 
   Status matrix(const char* name, size_t rows, size_t columns, bool needed, Matrix* out) {
     const Tensor* tensor = nullptr;
@@ -173,7 +174,9 @@ Status bind_fused(Binder& binder, const Spec& spec, uint32_t layer, const FusedR
   std::snprintf(name, sizeof name, "blk.%u.%s", layer, part);
   if (binder.has(name)) return kOk;
   std::snprintf(name, sizeof name, "blk.%u.%s", layer, row.name);
-  if (!binder.has(name)) return kOk;
+  // With the rows of one part only it is not fused: then the first part is what the file lacks.
+  const Tensor* fused = binder.look(name);
+  if (!fused || fused->rows() == width(spec, row.rows[row.count - 1])) return kOk;
   size_t rows = 0;
   for (size_t i = 0; i < row.count; ++i) rows += width(spec, row.rows[i]);
   Matrix whole;
