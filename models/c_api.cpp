@@ -192,6 +192,7 @@ Status check_generate_options(const mote_generate_options& options) {
   if (options.flags & ~uint64_t(MOTE_GENERATE_IGNORE_END))
     return fail(MOTE_ERROR_ARGUMENT, "mote_generate_options.flags: expected bit 1, found %llu",
                 static_cast<unsigned long long>(options.flags));
+  MOTE_TRY(mote::Sampler::check(options));
   if (options.ids_capacity) MOTE_TRY(need(options.ids, "mote_generate_options.ids"));
   return kOk;
 }

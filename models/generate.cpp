@@ -17,6 +17,7 @@ class Generation {
     if (options.deadline_ms)
       stop_.deadline_ns = monotonic_ns() + uint64_t(options.deadline_ms) * 1000000u;
     session.stops.start(options.stop, options.stop_count);
+    session.sampler.start(options);
   }
 
   Status run(size_t prompt_tokens) {
@@ -91,17 +92,19 @@ class Generation {
     }
     if (options_.flags & MOTE_GENERATE_IGNORE_END)
       for (int32_t id : model_.end_ids) logits[id] = -__builtin_inff();
-    const size_t token = model_.transformer.kernels->argmax(logits, vocabulary);
-    if (token >= vocabulary) {
+    int32_t token = -1;
+    const Status chosen = session_.sampler.choose(*model_.transformer.kernels, logits,
+                                                  session_.history, session_.held, &token);
+    if (!chosen.ok()) {
       finish(MOTE_FINISH_FAILED);
-      return fail(MOTE_ERROR_BAD_FILE, "%s: no finite logit at position %zu", model_.name,
-                  session_.held - 1);
+      return file_error(model_.gguf, chosen.code(), "position %zu: %s", session_.held - 1,
+                        last_error());
     }
-    if (model_.tokenizer.present() && model_.tokenizer.is_end(int32_t(token))) {
+    if (model_.tokenizer.present() && model_.tokenizer.is_end(token)) {
       finish(MOTE_FINISH_END);
       return kOk;
     }
-    return accept(int32_t(token));
+    return accept(token);
   }
 
   Status accept(int32_t token) {

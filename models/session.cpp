@@ -70,6 +70,7 @@ void mote_session::plan(mote::Arena& arena, const mote_model& open_model,
                      with.threads);
     history = arena.take<int32_t>(with.capacity);
     prompt = arena.take<int32_t>(with.capacity);
+    sampler.plan(arena, open_model.transformer.spec.vocabulary);
   }
   plan_text(arena);
 }

@@ -9,6 +9,7 @@
 #include "core/arena.h"
 #include "core/threads.h"
 #include "models/model.h"
+#include "models/sampler.h"
 #include "models/stop_strings.h"
 #include "models/transformer.h"
 #include "mote.h"
@@ -47,6 +48,7 @@ struct mote_session {
   mote::Team team;
   mote::Transformer transformer;
   mote::StopStrings stops;
+  mote::Sampler sampler;
 
   // The tokens of the context. Those from `computed` on are not in the cache yet: the last token
   // that a generation chose waits there until something follows it.
