@@ -15,6 +15,7 @@ struct Report {
   mote_model_info info{};
   std::vector<std::string> labels, tasks;
   size_t session_bytes = 0;
+  uint32_t capacity = 0;  // of that session
 };
 
 std::vector<std::string> task_names(uint32_t tasks) {
@@ -46,6 +47,7 @@ Report inspect(const ModelOptions& options) {
     check(mote_model_label(model->get(), i, &name));
     report.labels.emplace_back(name.data, name.length);
   }
+  report.capacity = options.context ? options.context : default_capacity(*model);
   const mote_session_options session = session_options(*model, options);
   check(mote_session_size(model->get(), &session, &report.session_bytes));
   return report;
@@ -114,10 +116,10 @@ void print_report(const Report& r, const ModelOptions& options) {
   for (const std::string& task : r.tasks) tasks += (tasks.empty() ? "" : ", ") + task;
   put("\ntasks: %s\n", tasks.c_str());
   for (size_t i = 0; i < r.labels.size(); ++i) put("label %zu: %s\n", i, r.labels[i].c_str());
-  put("memory: %llu bytes mapped, %llu on the heap, %zu for a session (%s cache, capacity %s)\n",
+  put("memory: %llu bytes mapped, %llu on the heap, %zu for a session of %u tokens (%s cache)\n",
       static_cast<unsigned long long>(r.info.file_bytes),
-      static_cast<unsigned long long>(r.info.heap_bytes), r.session_bytes, options.kv.c_str(),
-      options.context ? std::to_string(options.context).c_str() : "by default");
+      static_cast<unsigned long long>(r.info.heap_bytes), r.session_bytes, r.capacity,
+      options.kv.c_str());
 }
 
 }  // namespace

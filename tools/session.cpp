@@ -23,11 +23,6 @@ mote_model_options model_options() {
   return options;
 }
 
-uint32_t default_capacity(const Model& model) {
-  const uint32_t trained = model.info().context_length;
-  return trained ? std::min(trained, kDefaultContext) : kDefaultContext;
-}
-
 // Threads of this process, or 0 where the system does not list them.
 uint32_t count_threads() {
   std::error_code error;
@@ -38,6 +33,11 @@ uint32_t count_threads() {
 }
 
 }  // namespace
+
+uint32_t default_capacity(const Model& model) {
+  const uint32_t trained = model.info().context_length;
+  return trained ? std::min(trained, kDefaultContext) : kDefaultContext;
+}
 
 void check(mote_status status) {
   if (status == MOTE_OK) return;

@@ -71,6 +71,9 @@ class Session {
   uint32_t threads_ = 1;
 };
 
+// Tokens that a session of this model holds unless asked otherwise.
+uint32_t default_capacity(const Model& model);
+
 // Options with the size field set. text_bytes: at least this, and at least the library's default.
 mote_session_options session_options(const Model& model, const ModelOptions& options,
                                      size_t text_bytes = 0);

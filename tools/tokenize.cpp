@@ -16,6 +16,14 @@ struct Options {
   bool special = false, bos = false;
 };
 
+// A file with a vocabulary alone has no tasks of either: its architecture's name tells.
+bool is_encoder(const Model& model) {
+  if (model.can(MOTE_TASK_GENERATE)) return false;
+  const std::string name(model.info().architecture.data, model.info().architecture.length);
+  return model.can(MOTE_TASK_CLASSIFY | MOTE_TASK_ANSWER | MOTE_TASK_TAG | MOTE_TASK_EMBED) ||
+         name.find("bert") != std::string::npos;
+}
+
 // A tokenizer for texts of any length: its session grows with them.
 class Tokenizer {
  public:
@@ -41,7 +49,7 @@ class Tokenizer {
 
  private:
   // An encoder's frame belongs to its input; a generator's BOS is for whoever asks.
-  bool frames() const { return bos_ || !model_.can(MOTE_TASK_GENERATE); }
+  bool frames() const { return bos_ || is_encoder(model_); }
 
   void prepare(size_t text_bytes) {
     if (session_ && text_bytes <= room_) return;

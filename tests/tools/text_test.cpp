@@ -1,4 +1,5 @@
 // tokenize, detokenize and template, on a small model.
+#include "tests/support/tiny_model.h"
 #include "tests/tools/tool_support.h"
 
 namespace mote::test {
@@ -45,6 +46,22 @@ TEST_F(Text, AnyTextIsAText) {
     for (const Json& piece : lines[i]["pieces"]) text += piece.get<std::string>();
     EXPECT_EQ(text, expected[i]);
   }
+}
+
+// A generator's vocabulary alone: no BOS unless asked for.
+TEST_F(Text, VocabularyFilesTokenize) {
+  TinyModel model;
+  model.weights = false;
+  GgufBuilder builder = model.builder();
+  builder.boolean("tokenizer.ggml.add_bos_token", true);
+  const Bytes bytes = builder.build();
+  const std::string file = folder_.write("vocab.gguf", std::string(bytes.begin(), bytes.end()));
+  const Json plain = run_tool({"tokenize", "-m", file, "in", "--json"}).json();
+  EXPECT_EQ(plain["pieces"], Json({"in"}));
+  const Json framed = run_tool({"tokenize", "-m", file, "in", "--bos", "--json"}).json();
+  EXPECT_EQ(framed["pieces"], Json({"<|im_start|>", "in"}));
+  EXPECT_EQ(framed["offsets"], Json({{0, 0}, {0, 2}}));
+  expect_failure(run_tool({"generate", "-m", file, "-p", "x"}), 1, "weights");
 }
 
 TEST_F(Text, SpecialTokensOnlyWhereAsked) {
