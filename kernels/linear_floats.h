@@ -15,17 +15,12 @@ constexpr int float_tile_vectors() {
   return kLanes == 16 ? 2 : kLanes == 8 ? (kTokens == 1 ? 4 : 2) : kLanes == 4 ? 4 : 8;
 }
 
-// sums += the next `columns` columns; x points at them in the first token.
-template <class F, int kTokens, int kVectors>
-MOTE_INLINE void multiply_columns(const Floats w[F::kColumns], const float* x, size_t x_stride,
-                                  int columns, Floats* sums) {
+// sums += one column; x points at it in the first token.
+template <int kTokens, int kVectors>
+MOTE_INLINE void multiply_column(Floats w, const float* x, size_t x_stride, Floats* sums) {
   MOTE_UNROLL
-  for (int c = 0; c < F::kColumns; ++c) {
-    if (c >= columns) return;
-    MOTE_UNROLL
-    for (int t = 0; t < kTokens; ++t)
-      sums[t * kVectors] = fma(set_float(x[t * x_stride + c]), w[c], sums[t * kVectors]);
-  }
+  for (int t = 0; t < kTokens; ++t)
+    sums[t * kVectors] = fma(set_float(x[t * x_stride]), w, sums[t * kVectors]);
 }
 
 // Rows [first_row, last_row), whole tiles of 32.
@@ -51,18 +46,21 @@ void few_tokens_float(const LinearTask& task, size_t token, size_t first_row, si
       for (int v = 0; v < kVectors; ++v) {
         Floats w[F::kColumns];
         F::unpack(base + c * F::kValueBytes + v * kLanes * stride, stride, w);
-        multiply_columns<F, kTokens, kVectors>(w, x + c, x_stride, F::kColumns, &sums[0][v]);
+        MOTE_UNROLL
+        for (int i = 0; i < F::kColumns; ++i)
+          multiply_column<kTokens, kVectors>(w[i], x + c + i, x_stride, &sums[0][v]);
       }
     }
     if (whole < task.columns) {
+      MOTE_UNROLL
       for (int v = 0; v < kVectors; ++v) {
         uint8_t copy[kLanes * 16];
         copy_rows(base + whole * F::kValueBytes + v * kLanes * stride, stride, kLanes,
                   (task.columns - whole) * F::kValueBytes, 16, copy);
         Floats w[F::kColumns];
         F::unpack(copy, 16, w);
-        multiply_columns<F, kTokens, kVectors>(w, x + whole, x_stride,
-                                               static_cast<int>(task.columns - whole), &sums[0][v]);
+        for (size_t i = 0; i < task.columns - whole; ++i)
+          multiply_column<kTokens, kVectors>(w[i], x + whole + i, x_stride, &sums[0][v]);
       }
     }
     write_tile(task, token, row, kRows, sums);

@@ -1,0 +1,167 @@
+// Arm: 4 rows a vector. See simd_int8.h, which includes this. Weights stay signed; nibbles are
+// 0..15 in signed bytes.
+#pragma once
+
+#include <arm_neon.h>
+
+namespace mote::MOTE_ISA {
+namespace {
+
+constexpr int kLanes = 4;
+#if defined(__ARM_FEATURE_FMA)
+constexpr bool kFused = true;
+#else
+constexpr bool kFused = false;
+#endif
+using Bytes = int8x16_t;
+using Ints = int32x4_t;
+using Floats = float32x4_t;
+
+MOTE_INLINE Bytes load_bytes(const uint8_t* p) { return vreinterpretq_s8_u8(vld1q_u8(p)); }
+MOTE_INLINE void store_bytes(uint8_t* p, Bytes v) { vst1q_u8(p, vreinterpretq_u8_s8(v)); }
+MOTE_INLINE Floats load_floats(const float* p) { return vld1q_f32(p); }
+MOTE_INLINE void store_floats(float* p, Floats v) { vst1q_f32(p, v); }
+MOTE_INLINE Floats set_float(float v) { return vdupq_n_f32(v); }
+MOTE_INLINE Floats add(Floats a, Floats b) { return vaddq_f32(a, b); }
+MOTE_INLINE Floats multiply(Floats a, Floats b) { return vmulq_f32(a, b); }
+MOTE_INLINE Floats fma(Floats a, Floats b, Floats c) {
+#if defined(__ARM_FEATURE_FMA)
+  return vfmaq_f32(c, a, b);
+#else
+  return vaddq_f32(vmulq_f32(a, b), c);
+#endif
+}
+MOTE_INLINE Floats to_float(Ints v) { return vcvtq_f32_s32(v); }
+MOTE_INLINE Ints set_int(int32_t v) { return vdupq_n_s32(v); }
+MOTE_INLINE Ints add(Ints a, Ints b) { return vaddq_s32(a, b); }
+template <int kBits>
+MOTE_INLINE Ints shift_right(Ints v) {
+  return vshrq_n_s32(v, kBits);
+}
+
+MOTE_INLINE void load_quads(const uint8_t* p, size_t stride, Bytes out[4]) {
+  int32x4_t rows[4];
+  MOTE_UNROLL
+  for (int i = 0; i < 4; ++i) rows[i] = vreinterpretq_s32_u8(vld1q_u8(p + i * stride));
+  const int32x4x2_t a = vtrnq_s32(rows[0], rows[1]), b = vtrnq_s32(rows[2], rows[3]);
+  MOTE_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    out[i] = vreinterpretq_s8_s32(vcombine_s32(vget_low_s32(a.val[i]), vget_low_s32(b.val[i])));
+    out[i + 2] =
+        vreinterpretq_s8_s32(vcombine_s32(vget_high_s32(a.val[i]), vget_high_s32(b.val[i])));
+  }
+}
+MOTE_INLINE Ints load_words(const uint8_t* p, size_t stride) {
+  const int32_t words[4] = {read<int32_t>(p), read<int32_t>(p + stride),
+                            read<int32_t>(p + 2 * stride), read<int32_t>(p + 3 * stride)};
+  return vld1q_s32(words);
+}
+MOTE_INLINE Floats low_f16(Ints v) {
+  return vcvt_f32_f16(vreinterpret_f16_u16(vmovn_u32(vreinterpretq_u32_s32(v))));
+}
+MOTE_INLINE Floats high_f16(Ints v) {
+  return vcvt_f32_f16(vreinterpret_f16_u16(vshrn_n_u32(vreinterpretq_u32_s32(v), 16)));
+}
+MOTE_INLINE Floats low_bf16(Ints v) { return vreinterpretq_f32_s32(vshlq_n_s32(v, 16)); }
+MOTE_INLINE Floats high_bf16(Ints v) {
+  return vreinterpretq_f32_s32(vandq_s32(v, vdupq_n_s32(static_cast<int32_t>(0xffff0000))));
+}
+MOTE_INLINE Floats as_floats(Bytes v) { return vreinterpretq_f32_s8(v); }
+MOTE_INLINE Ints as_ints(Bytes v) { return vreinterpretq_s32_s8(v); }
+MOTE_INLINE Bytes low_nibbles(Bytes v) { return vandq_s8(v, vdupq_n_s8(15)); }
+MOTE_INLINE Bytes high_nibbles(Bytes v) {
+  return vreinterpretq_s8_u8(vshrq_n_u8(vreinterpretq_u8_s8(v), 4));
+}
+MOTE_INLINE Bytes raise(Bytes v, int by) {
+  return vaddq_s8(v, vdupq_n_s8(static_cast<int8_t>(by)));
+}
+
+// ---- exact dot products ----
+
+constexpr int kByteOffset = 0;
+MOTE_INLINE Bytes weight_bytes(Bytes v) { return v; }
+
+#if defined(__ARM_FEATURE_DOTPROD)
+
+struct ActivationBlock {
+  int8x16_t q[2];
+  MOTE_INLINE explicit ActivationBlock(const int8_t* from)
+      : q{vld1q_s8(from), vld1q_s8(from + 16)} {}
+};
+
+// The lane must be a constant: the cases fold where the loop is unrolled.
+MOTE_INLINE Ints dot4(Ints sum, Bytes w, int8x16_t q, int lane) {
+  switch (lane) {
+    case 0:
+      return vdotq_laneq_s32(sum, w, q, 0);
+    case 1:
+      return vdotq_laneq_s32(sum, w, q, 1);
+    case 2:
+      return vdotq_laneq_s32(sum, w, q, 2);
+    default:
+      return vdotq_laneq_s32(sum, w, q, 3);
+  }
+}
+
+template <Weights, int kChains>
+struct Dot {
+  Ints sum[kChains];
+  MOTE_INLINE void begin(Ints first) {
+    MOTE_UNROLL
+    for (int c = 0; c < kChains; ++c) sum[c] = c ? set_int(0) : first;
+  }
+  MOTE_INLINE void step(int i, Bytes w, const ActivationBlock& x) {
+    sum[i % kChains] = dot4(sum[i % kChains], w, x.q[i / 4], i % 4);
+  }
+  MOTE_INLINE Ints finish(Ints) {
+    if constexpr (kChains == 4) return add(add(sum[0], sum[1]), add(sum[2], sum[3]));
+    if constexpr (kChains == 2) return add(sum[0], sum[1]);
+    return sum[0];
+  }
+};
+
+#else
+
+struct ActivationBlock {
+  const int8_t* q;
+  MOTE_INLINE explicit ActivationBlock(const int8_t* from) : q(from) {}
+};
+
+MOTE_INLINE Ints pair_sums(Ints a, Ints b) {
+#if defined(__aarch64__)
+  return vpaddq_s32(a, b);
+#else
+  return vcombine_s32(vpadd_s32(vget_low_s32(a), vget_high_s32(a)),
+                      vpadd_s32(vget_low_s32(b), vget_high_s32(b)));
+#endif
+}
+
+// Products of two rows each in int16. Nibbles: a whole block stays below 8 * 15 * 127 = 15240.
+// Bytes: the sum of two products stays below 2 * 128 * 127 = 32512, and is widened after each
+// second step.
+template <Weights kind, int>
+struct Dot {
+  int16x8_t low, high;
+  Ints low_sum, high_sum;
+  MOTE_INLINE void begin(Ints) {}
+  MOTE_INLINE void step(int i, Bytes w, const ActivationBlock& x) {
+    const int8x8_t q = vreinterpret_s8_s32(vdup_n_s32(read<int32_t>(x.q + 4 * i)));
+    const bool fresh = kind == Weights::nibbles ? i == 0 : i % 2 == 0;
+    low = fresh ? vmull_s8(vget_low_s8(w), q) : vmlal_s8(low, vget_low_s8(w), q);
+    high = fresh ? vmull_s8(vget_high_s8(w), q) : vmlal_s8(high, vget_high_s8(w), q);
+    if (kind == Weights::bytes && !fresh) {
+      low_sum = i == 1 ? vpaddlq_s16(low) : vpadalq_s16(low_sum, low);
+      high_sum = i == 1 ? vpaddlq_s16(high) : vpadalq_s16(high_sum, high);
+    }
+  }
+  MOTE_INLINE Ints finish(Ints first) {
+    if constexpr (kind == Weights::nibbles)
+      return add(pair_sums(vpaddlq_s16(low), vpaddlq_s16(high)), first);
+    return pair_sums(low_sum, high_sum);  // first is 0
+  }
+};
+
+#endif
+
+}  // namespace
+}  // namespace mote::MOTE_ISA
