@@ -8,7 +8,7 @@ namespace MOTE_ISA {
 struct Silu {
   MOTE_INLINE F32 operator()(F32 x) const {
     const F32 one = broadcast(1.0f);
-    return x / (one + exp(zero() - x));
+    return divide(x, one + exp(zero() - x));
   }
 };
 // 0.5 x (1 + tanh(u)) = x / (1 + e^(-2u)), u = sqrt(2 / pi) (x + 0.044715 x^3).
@@ -16,7 +16,7 @@ struct GeluTanh {
   MOTE_INLINE F32 operator()(F32 x) const {
     const F32 cubic =
         fma(x * x, broadcast(-2 * 0.7978845608f * 0.044715f), broadcast(-2 * 0.7978845608f));
-    return x / (broadcast(1.0f) + exp(x * cubic));
+    return divide(x, broadcast(1.0f) + exp(x * cubic));
   }
 };
 // x times the normal distribution function of x, from erfc on the side where nothing cancels.

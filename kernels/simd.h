@@ -115,10 +115,25 @@ MOTE_INLINE F32 fma(F32 a, F32 b, F32 c) {
   return a * b + c;
 #endif
 }
+// a / b. (xsimd 8.1 approximates it on ARM; on 32-bit ARM so do we.)
+MOTE_INLINE F32 divide(F32 a, F32 b) {
+#if defined(__aarch64__) && !defined(MOTE_SCALAR)
+  return vdivq_f32(a, b);
+#else
+  return a / b;
+#endif
+}
 MOTE_INLINE F32 sqrt(F32 v) {
 #if defined(MOTE_SCALAR)
   for (size_t i = 0; i < kLanes; ++i) v[i] = __builtin_sqrtf(v[i]);
   return v;
+#elif defined(__aarch64__)  // xsimd 8.1 approximates on ARM
+  return vsqrtq_f32(v);
+#elif defined(__ARM_NEON)
+  alignas(16) float lanes[4];
+  v.store_aligned(lanes);
+  for (float& lane : lanes) lane = __builtin_sqrtf(lane);
+  return F32::load_aligned(lanes);
 #else
   return xsimd::sqrt(v);
 #endif
@@ -390,13 +405,13 @@ MOTE_INLINE F32 tanh(F32 x) {
   p = fma(p, z, broadcast(-3.33332819422e-1f));
   const F32 near = fma(p * z, x, x);
   const F32 e = exp(magnitude + magnitude);
-  const F32 far = broadcast(1.0f) - broadcast(2.0f) / (e + broadcast(1.0f));
+  const F32 far = broadcast(1.0f) - divide(broadcast(2.0f), e + broadcast(1.0f));
   return select(magnitude < broadcast(0.625f), near, copy_sign(far, x));
 }
 // Complementary error function for x >= 0, relative error below 1e-6 up to 5, 0 from 8 on:
 // e^(-x^2) t P(t) with t = 1 / (1 + x / 2), P fitted over [0, 9.5] to 4e-8.
 MOTE_INLINE F32 erfc_positive(F32 x) {
-  const F32 t = broadcast(1.0f) / fma(x, broadcast(0.5f), broadcast(1.0f));
+  const F32 t = divide(broadcast(1.0f), fma(x, broadcast(0.5f), broadcast(1.0f)));
   F32 p = broadcast(-0.058890913458728975f);
   p = fma(p, t, broadcast(0.28370259542925647f));
   p = fma(p, t, broadcast(-0.4853849068444298f));

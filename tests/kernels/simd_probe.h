@@ -8,7 +8,7 @@
 // name(float x)
 #define MOTE_SIMD_UNARY(OP) OP(exp) OP(exp_negative) OP(tanh) OP(erfc_positive) OP(sqrt) OP(abs)
 // name(float x, float y)
-#define MOTE_SIMD_BINARY(OP) OP(min) OP(max) OP(copy_sign)
+#define MOTE_SIMD_BINARY(OP) OP(min) OP(max) OP(copy_sign) OP(divide)
 
 namespace mote::test {
 

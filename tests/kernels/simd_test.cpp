@@ -122,6 +122,15 @@ TEST_P(SimdTest, ArithmeticIsExact) {
     for (size_t i = 0; i < n; ++i) ASSERT_EQ(y[i], std::max(a[i], b[i]));
     probe.copy_sign(y.data(), a.data(), b.data());
     for (size_t i = 0; i < n; ++i) ASSERT_EQ(y[i], std::copysign(a[i], b[i]));
+    probe.divide(y.data(), a.data(), b.data());
+    for (size_t i = 0; i < n; ++i) {
+#if defined(__ARM_NEON) && !defined(__aarch64__)  // an approximation of the reciprocal, refined
+      if (GetParam() == "neon")
+        ASSERT_NEAR(y[i], a[i] / b[i], std::fabs(a[i] / b[i]) * 3e-7);
+      else
+#endif
+        ASSERT_EQ(y[i], a[i] / b[i]);
+    }
     probe.select_less(y.data(), a.data(), b.data());
     for (size_t i = 0; i < n; ++i) ASSERT_EQ(y[i], a[i] < b[i] ? a[i] : 2 * b[i]);
     probe.abs(y.data(), a.data());
