@@ -20,6 +20,34 @@ struct Activations {
   float* scaled_sum = nullptr; // [tokens][columns / 32]  scale * sum of the 32 q
   int32_t* correction = nullptr;  // [tokens][columns / 32][2]  -128 * (sum of the 32 q), -128 * (sum of the first 16):
                                // what weights stored with an offset add too much
+  // The `refined` blocks of each token whose scales are largest, in ascending order, have a second
+  // int8 vector for what the first leaves over, so that x ~ scale * q + refined_scale * refined_q
+  // there: outliers make most of the error of int8 activations, and few blocks hold them.
+  // scaled_sum counts both parts.
+  size_t refined = 0;
+  uint32_t* refined_block = nullptr;      // [tokens][refined + 1], the last one kNoBlock
+  int8_t* refined_q = nullptr;            // [tokens][refined * 32], within ±127
+  float* refined_scale = nullptr;         // [tokens][refined]
+  int32_t* refined_correction = nullptr;  // [tokens][refined][2]  as correction
+};
+
+inline constexpr uint32_t kNoBlock = UINT32_MAX;
+// Blocks that refine_activations() may choose from: the first so many of a row.
+inline constexpr size_t kMaxRefinableBlocks = 4096;
+
+// One token's refined blocks; q and scale are what quantize_activations() made of x, scaled_sum is
+// updated.
+struct RefineTask {
+  const float* x;  // [columns]
+  size_t columns;
+  const int8_t* q;           // [columns]
+  const float* scale;        // [columns / 32]
+  float* scaled_sum;         // [columns / 32]
+  size_t refined;            // at most columns / 32 and kMaxRefinableBlocks
+  uint32_t* block;           // [refined + 1]
+  int8_t* refined_q;         // [refined * 32]
+  float* refined_scale;      // [refined]
+  int32_t* refined_correction;  // [refined][2]
 };
 
 // y[t][r] = sum over c of x[t][c] * w[r][c] (+ bias[r]) (+ the old y[t][r] if accumulate), for all t < tokens and
@@ -27,6 +55,8 @@ struct Activations {
 // Canonical order, the same for any tokens, rows and threads: one f32 accumulator per output over ascending blocks,
 //   acc = fma(float(dot) * scale[t][b], d[r][b], acc), then acc = fma(m[r][b], scaled_sum[t][b], acc) where the format
 // has a minimum m; dot is the exact int32 dot product of the block. Float formats: acc = fma(x[t][c], w[r][c], acc).
+// A second accumulator takes the refined blocks, also ascending: acc2 = fma(float(dot2) *
+// refined_scale[t][n], d[r][b], acc2); where there are any, acc + acc2 is the sum.
 // Then bias, then the old y are added. Instruction sets without fma multiply and add.
 struct LinearTask {
   const uint8_t* weights = nullptr;  // [rows][columns] in the format; any alignment

@@ -25,6 +25,14 @@ struct BlockActivations {
         scaled_sum(reinterpret_cast<const uint8_t*>(a.scaled_sum + token * (columns / 32))),
         blocks(columns / 32),
         pitch(columns / 32 * sizeof(float)) {}
+  // The refined blocks of one token, which are laid out like a row.
+  MOTE_INLINE BlockActivations(const int8_t* q_, const int32_t* correction_, const float* scale_)
+      : q(q_),
+        correction(reinterpret_cast<const uint8_t*>(correction_)),
+        scale(reinterpret_cast<const uint8_t*>(scale_)),
+        scaled_sum(nullptr),
+        blocks(0),
+        pitch(0) {}
   MOTE_INLINE void next_block() {
     q += 32;
     correction += 8;
@@ -61,6 +69,51 @@ struct TokenOffsets {
     for (int t = 1; t < kTokens; ++t) __asm__("" : "+r"(at[t]));
   }
 };
+
+// ---- refined blocks ----
+
+constexpr uint32_t kNoBlocks[1] = {kNoBlock};
+
+// Walks the refined blocks of one token.
+struct RefinedBlocks {
+  const uint32_t* block = kNoBlocks;
+  BlockActivations x{nullptr, nullptr, nullptr};
+
+  MOTE_INLINE void start(const Activations& a, size_t token) {
+    if (a.refined == 0) return;
+    block = a.refined_block + token * (a.refined + 1);
+    x = BlockActivations(a.refined_q + token * a.refined * 32,
+                         a.refined_correction + token * a.refined * 2,
+                         a.refined_scale + token * a.refined);
+  }
+  MOTE_INLINE bool at(size_t b) const { return *block == b; }
+  MOTE_INLINE void next() {
+    ++block;
+    x.next_block();
+  }
+};
+
+// sums += rows [kTokens][kVectors * kLanes].
+template <int kTokens, int kVectors>
+MOTE_INLINE void add_rows(const float* rows, Floats (&sums)[kTokens][kVectors]) {
+  MOTE_UNROLL
+  for (int t = 0; t < kTokens; ++t) {
+    MOTE_UNROLL
+    for (int v = 0; v < kVectors; ++v)
+      sums[t][v] = add(sums[t][v], load_floats(rows + (t * kVectors + v) * kLanes));
+  }
+}
+
+// sums += one refined block of kLanes rows.
+template <class F>
+MOTE_INLINE void multiply_refined(const Block& block, const BlockActivations& x, float* sums) {
+  Dot<F::kWeights, 2> dot;
+  dot.begin(x.first<F::kOffset>(0));
+  MOTE_UNROLL
+  for (int i = 0; i < 8; ++i) dot.step(i, block.w[i], x.block(0));
+  const Floats product = to_float(dot.finish(x.first<F::kOffset>(0)));
+  store_floats(sums, fma(multiply(product, x.scale_at(0)), block.d, load_floats(sums)));
+}
 
 // ---- few tokens ----
 
@@ -102,9 +155,16 @@ void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t l
     MOTE_UNROLL
     for (int t = 0; t < kTokens; ++t)
       for (int v = 0; v < kTileVectors; ++v) sums[t][v] = set_float(0);
+    RefinedBlocks refined[kTokens];
+    float refined_sums[kTokens][kTileRows];
+    if (task.activations->refined) std::memset(refined_sums, 0, sizeof refined_sums);
+    for (int t = 0; t < kTokens; ++t) refined[t].start(*task.activations, token + t);
     BlockActivations x = first_block;
     for (size_t b = 0; b < blocks; ++b, x.next_block()) {
       offsets.pin();
+      bool refine = false;
+      MOTE_UNROLL
+      for (int t = 0; t < kTokens; ++t) refine |= refined[t].at(b);
       MOTE_UNROLL
       for (size_t i = 0; i < kTileRows * F::kBytes; i += 64)
         prefetch(ahead + b * kTileRows * F::kBytes + i);
@@ -113,8 +173,18 @@ void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t l
         Block block;
         F::unpack(base + b * F::kBytes + v * kLanes * stride, stride, &block);
         multiply_block<F, kTokens>(block, x, offsets, &sums[0][v], kTileVectors);
+        if (!refine) continue;
+        MOTE_UNROLL
+        for (int t = 0; t < kTokens; ++t)
+          if (refined[t].at(b))
+            multiply_refined<F>(block, refined[t].x, refined_sums[t] + v * kLanes);
       }
+      if (!refine) continue;
+      MOTE_UNROLL
+      for (int t = 0; t < kTokens; ++t)
+        if (refined[t].at(b)) refined[t].next();
     }
+    if (task.activations->refined) add_rows(refined_sums[0], sums);
     write_tile(task, token, row, kTileRows, sums);
   }
 }
@@ -128,6 +198,8 @@ void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t l
 constexpr int kPanelVectors = 2, kPanelTokens = 6;
 #elif defined(__AVX2__)
 constexpr int kPanelVectors = 2, kPanelTokens = 3;
+#elif defined(MOTE_MULTIPLY_PAIRS)
+constexpr int kPanelVectors = 2, kPanelTokens = 6;
 #elif defined(__aarch64__)
 constexpr int kPanelVectors = 4, kPanelTokens = 3;
 #else
@@ -152,11 +224,19 @@ MOTE_INLINE void fill_panel_block(const uint8_t* p, size_t stride, uint8_t* pane
   Block block;
   F::unpack(p, stride, &block);
   MOTE_UNROLL
-  for (int i = 0; i < 8; ++i) {
-    Bytes w = block.w[i];
-    if constexpr (kRaised<F> && F::kOffset != kByteOffset) w = raise(w, kByteOffset - F::kOffset);
-    store_bytes(panel + i * kPanelVectors * kVectorBytes, w);
+  for (int i = 0; i < 8; ++i)
+    if constexpr (kRaised<F> && F::kOffset != kByteOffset)
+      block.w[i] = raise(block.w[i], kByteOffset - F::kOffset);
+#if defined(MOTE_MULTIPLY_PAIRS)
+  MOTE_UNROLL
+  for (int i = 0; i < 8; i += 2) {
+    const Bytes even = block.w[i];
+    block.w[i] = first_rows(even, block.w[i + 1]);
+    block.w[i + 1] = last_rows(even, block.w[i + 1]);
   }
+#endif
+  MOTE_UNROLL
+  for (int i = 0; i < 8; ++i) store_bytes(panel + i * kPanelVectors * kVectorBytes, block.w[i]);
   auto* scales = reinterpret_cast<float*>(panel + 8 * kPanelVectors * kVectorBytes);
   store_floats(scales, block.d);
   if constexpr (F::kHasMinimum) store_floats(scales + kPanelRows, block.m);
@@ -187,13 +267,135 @@ void fill_panel(const uint8_t* p, size_t rows, size_t blocks, uint8_t* panel) {
   }
 }
 
-template <class F, int kTokens>
-void multiply_panel(const uint8_t* panel, const LinearTask& task, size_t token, size_t row) {
+// Four columns of vector v of a panel's block.
+MOTE_INLINE Bytes panel_weights(const uint8_t* block, int i, int v) {
+#if defined(MOTE_MULTIPLY_PAIRS)
+  const Bytes low = load_bytes(block + ((i & ~1) * kPanelVectors + v) * kVectorBytes);
+  const Bytes high = load_bytes(block + ((i | 1) * kPanelVectors + v) * kVectorBytes);
+  return as_bytes(rows_of_token(as_floats(low), as_floats(high), i % 2));
+#else
+  return load_bytes(block + (i * kPanelVectors + v) * kVectorBytes);
+#endif
+}
+
+// sums [tokens][kPanelRows] of the refined blocks.
+template <class F>
+__attribute__((noinline)) void multiply_panel_refined(const uint8_t* panel,
+                                                      const Activations& activations, size_t token,
+                                                      int tokens, float* sums) {
   constexpr Weights kWeights = kRaised<F> ? Weights::bytes : F::kWeights;
   constexpr int kOffset = kRaised<F> ? kByteOffset : F::kOffset;
-  BlockActivations x(*task.activations, task.columns, token);
+  for (int t = 0; t < tokens; ++t, sums += kPanelRows) {
+    RefinedBlocks refined;
+    refined.start(activations, token + t);
+    Floats sum[kPanelVectors];
+    MOTE_UNROLL
+    for (int v = 0; v < kPanelVectors; ++v) sum[v] = set_float(0);
+    for (size_t n = 0; n < activations.refined; ++n, refined.next()) {
+      const uint8_t* block = panel + *refined.block * panel_block_bytes<F>();
+      const auto* scales =
+          reinterpret_cast<const float*>(block + 8 * kPanelVectors * kVectorBytes);
+      const Ints first = refined.x.template first<kOffset>(0);
+      Dot<kWeights, 1> dots[kPanelVectors];
+      MOTE_UNROLL
+      for (int v = 0; v < kPanelVectors; ++v) dots[v].begin(first);
+      MOTE_UNROLL
+      for (int i = 0; i < 8; ++i) {
+        MOTE_UNROLL
+        for (int v = 0; v < kPanelVectors; ++v)
+          dots[v].step(i, panel_weights(block, i, v), refined.x.block(0));
+      }
+      const Floats scale = refined.x.scale_at(0);
+      MOTE_UNROLL
+      for (int v = 0; v < kPanelVectors; ++v)
+        sum[v] = fma(multiply(to_float(dots[v].finish(first)), scale),
+                     load_floats(scales + v * kLanes), sum[v]);
+    }
+    MOTE_UNROLL
+    for (int v = 0; v < kPanelVectors; ++v) store_floats(sums + v * kLanes, sum[v]);
+  }
+}
+
+#if defined(MOTE_MULTIPLY_PAIRS)
+
+// sums = a panel times kTokens tokens, two rows by two tokens at a time; an odd last token is its
+// own partner.
+template <class F, int kTokens>
+MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
+                                       Floats (&sums)[kTokens][kPanelVectors]) {
+  constexpr int kPairs = (kTokens + 1) / 2;
   TokenOffsets<kTokens> offsets(x.pitch);
-  Floats sums[kTokens][kPanelVectors];
+  Floats products[kPairs][kPanelVectors][2];  // [row][token] of rows 0, 1 and of rows 2, 3
+  MOTE_UNROLL
+  for (int p = 0; p < kPairs; ++p)
+    for (int v = 0; v < kPanelVectors; ++v) products[p][v][0] = products[p][v][1] = set_float(0);
+  const uint8_t* end = panel + x.blocks * panel_block_bytes<F>();
+  for (; panel != end; panel += panel_block_bytes<F>(), x.next_block()) {
+    offsets.pin();
+    Ints dots[kPairs][kPanelVectors][2];
+    MOTE_UNROLL
+    for (int p = 0; p < kPairs; ++p) {
+      const size_t a = offsets.at[2 * p], b = offsets.at[minimum(2 * p + 1, kTokens - 1)];
+      const Ints first = by_token(x.first<F::kOffset>(a), x.first<F::kOffset>(b));
+      for (int v = 0; v < kPanelVectors; ++v) dots[p][v][0] = dots[p][v][1] = first;
+    }
+    MOTE_UNROLL
+    for (int i = 0; i < 8; i += 2) {
+      Bytes w[kPanelVectors][2];
+      MOTE_UNROLL
+      for (int v = 0; v < kPanelVectors; ++v) {
+        w[v][0] = load_bytes(panel + (i * kPanelVectors + v) * kVectorBytes);
+        w[v][1] = load_bytes(panel + ((i + 1) * kPanelVectors + v) * kVectorBytes);
+      }
+      MOTE_UNROLL
+      for (int p = 0; p < kPairs; ++p) {
+        const size_t a = offsets.at[2 * p], b = offsets.at[minimum(2 * p + 1, kTokens - 1)];
+        const Bytes q = two_tokens(x.q + 8 * a + 4 * i, x.q + 8 * b + 4 * i);
+        MOTE_UNROLL
+        for (int v = 0; v < kPanelVectors; ++v) {
+          dots[p][v][0] = multiply_two_by_two(dots[p][v][0], w[v][0], q);
+          dots[p][v][1] = multiply_two_by_two(dots[p][v][1], w[v][1], q);
+        }
+      }
+    }
+    const auto* scales = reinterpret_cast<const float*>(panel + 8 * kPanelVectors * kVectorBytes);
+    MOTE_UNROLL
+    for (int p = 0; p < kPairs; ++p) {
+      const size_t a = offsets.at[2 * p], b = offsets.at[minimum(2 * p + 1, kTokens - 1)];
+      const Floats scale = by_token(x.scale_at(a), x.scale_at(b));
+      MOTE_UNROLL
+      for (int v = 0; v < kPanelVectors; ++v) {
+        const Floats d = load_floats(scales + v * kLanes);
+        Floats& low = products[p][v][0];
+        Floats& high = products[p][v][1];
+        low = fma(multiply(to_float(dots[p][v][0]), scale), first_twice(d), low);
+        high = fma(multiply(to_float(dots[p][v][1]), scale), last_twice(d), high);
+        if constexpr (F::kHasMinimum) {
+          const Floats m = load_floats(scales + kPanelRows + v * kLanes);
+          const Floats sum = by_token(x.scaled_sum_at(a), x.scaled_sum_at(b));
+          low = fma(first_twice(m), sum, low);
+          high = fma(last_twice(m), sum, high);
+        }
+      }
+    }
+  }
+  MOTE_UNROLL
+  for (int t = 0; t < kTokens; ++t) {
+    MOTE_UNROLL
+    for (int v = 0; v < kPanelVectors; ++v)
+      sums[t][v] = rows_of_token(products[t / 2][v][0], products[t / 2][v][1], t % 2);
+  }
+}
+
+#else
+
+// sums = a panel times kTokens tokens.
+template <class F, int kTokens>
+MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
+                                       Floats (&sums)[kTokens][kPanelVectors]) {
+  constexpr Weights kWeights = kRaised<F> ? Weights::bytes : F::kWeights;
+  constexpr int kOffset = kRaised<F> ? kByteOffset : F::kOffset;
+  TokenOffsets<kTokens> offsets(x.pitch);
   MOTE_UNROLL
   for (int t = 0; t < kTokens; ++t)
     for (int v = 0; v < kPanelVectors; ++v) sums[t][v] = set_float(0);
@@ -232,6 +434,19 @@ void multiply_panel(const uint8_t* panel, const LinearTask& task, size_t token, 
               fma(load_floats(scales + kPanelRows + v * kLanes), x.scaled_sum_at(at), sums[t][v]);
       }
     }
+  }
+}
+
+#endif
+
+template <class F, int kTokens>
+void multiply_panel(const uint8_t* panel, const LinearTask& task, size_t token, size_t row) {
+  Floats sums[kTokens][kPanelVectors];
+  multiply_panel_blocks<F>(panel, BlockActivations(*task.activations, task.columns, token), sums);
+  if (task.activations->refined) {
+    float refined_sums[kTokens][kPanelRows];
+    multiply_panel_refined<F>(panel, *task.activations, token, kTokens, refined_sums[0]);
+    add_rows(refined_sums[0], sums);
   }
   const size_t rows = minimum(kPanelRows, task.last_row - row);
   write_tile(task, token, row, rows, sums);

@@ -50,7 +50,70 @@ MOTE_INLINE void quantize_block(const float* x, int8_t* q, float* scale, float* 
   correction[1] = -128 * first;
 }
 
+// The largest scales first, then the first blocks: 20 bits of the scale, 12 of the index, so that no
+// two are the same.
+static_assert(kMaxRefinableBlocks == 4096);
+MOTE_INLINE uint32_t rank(float scale, size_t block) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &scale, sizeof bits);
+  return (bits & 0xfffff000u) | static_cast<uint32_t>(kMaxRefinableBlocks - 1 - block);
+}
+
+// The rank of the count-th block, count <= blocks.
+MOTE_INLINE uint32_t lowest_rank(const float* scale, size_t blocks, size_t count) {
+  uint32_t ranks[kMaxRefinableBlocks];
+  for (size_t b = 0; b < blocks; ++b) ranks[b] = rank(scale[b], b);
+  uint32_t last = UINT32_MAX;
+  for (size_t i = 0; i < count; ++i) {
+    uint32_t best = 0;
+    for (size_t b = 0; b < blocks; ++b) {
+      const uint32_t candidate = ranks[b] < last ? ranks[b] : 0;
+      best = candidate > best ? candidate : best;
+    }
+    last = best;
+  }
+  return last;
+}
+
+// What scale * q leaves of x, in steps of scale / 254: at most half a step of q, so within ±127.
+MOTE_INLINE void refine_block(const float* x, const int8_t* q, float scale, float step,
+                              int8_t* refined_q, int32_t* correction) {
+  const float factor = step > 0 ? 1.0f / step : 0.0f;
+  int32_t sums[2] = {0, 0};
+  for (int i = 0; i < 32; ++i) {
+    const float rest = (x[i] - static_cast<float>(q[i]) * scale) * factor;
+    const float low = rest > -127.0f ? rest : -127.0f, bounded = low < 127.0f ? low : 127.0f;
+    const float shifted = bounded + 0x1.8p23f;
+    const int32_t level = factor > 0 ? read<int32_t>(&shifted) - 0x4b400000 : 0;
+    refined_q[i] = static_cast<int8_t>(level);
+    sums[i / 16] += level;
+  }
+  correction[0] = -128 * (sums[0] + sums[1]);
+  correction[1] = -128 * sums[0];
+}
+
 }  // namespace
+
+void refine_activations(const RefineTask* task) {
+  const size_t all = task->columns / 32;
+  const size_t blocks = all < kMaxRefinableBlocks ? all : kMaxRefinableBlocks;
+  const uint32_t lowest = lowest_rank(task->scale, blocks, task->refined);
+  size_t n = 0;
+  for (size_t b = 0; b < blocks && n < task->refined; ++b) {
+    const float scale = task->scale[b];
+    if (rank(scale, b) < lowest) continue;
+    // A block so small that 1 / step overflows, or that holds a NaN and shows it already, stays.
+    const float step = scale > 0x1p-100f ? scale / 254.0f : 0.0f;
+    int32_t* correction = task->refined_correction + 2 * n;
+    refine_block(task->x + b * 32, task->q + b * 32, scale, step, task->refined_q + n * 32,
+                 correction);
+    task->block[n] = static_cast<uint32_t>(b);
+    task->refined_scale[n] = step;
+    task->scaled_sum[b] += step * static_cast<float>(correction[0] / -128);
+    ++n;
+  }
+  task->block[n] = kNoBlock;
+}
 
 void quantize_activations(const float* x, size_t columns, int8_t* q, float* scale,
                           float* scaled_sum, int32_t* correction) {

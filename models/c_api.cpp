@@ -171,6 +171,7 @@ Status create_session(const mote_model* model, const mote_session_options* given
   session->memory_bytes = needed;
   session->owns_memory = !memory;
   session->plan(arena, *model, sizes);
+  session->utc_offset = mote::local_utc_offset();
   const Status status =
       arena.failed()
           ? fail(MOTE_ERROR_MEMORY, "session memory: planned %zu bytes do not suffice", needed)

@@ -76,14 +76,6 @@ Status copy_messages(const mote_session& session, const mote_message* messages, 
   return kOk;
 }
 
-// Seconds since 1970 as the clock on the wall shows them.
-int64_t local_time() {
-  const time_t now = time(nullptr);
-  tm local = {};
-  if (!localtime_r(&now, &local)) return int64_t(now);
-  return int64_t(now) + int64_t(local.tm_gmtoff);
-}
-
 Status render(mote_session& session, const mote_message* messages, size_t count, bool guarded,
               char* text, size_t capacity, size_t* length) {
   const mote_model& model = *session.model;
@@ -97,7 +89,7 @@ Status render(mote_session& session, const mote_message* messages, size_t count,
     if (tokenizer.bos() >= 0) input.bos_token = tokenizer.stored_text(tokenizer.bos());
     if (tokenizer.eos() >= 0) input.eos_token = tokenizer.stored_text(tokenizer.eos());
   }
-  input.now = local_time();
+  input.now = int64_t(time(nullptr)) + session.utc_offset;
   return model.chat.render(input, scratch.rest(), text, capacity, length);
 }
 

@@ -1,5 +1,7 @@
 #include "models/session.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -9,6 +11,13 @@ using mote::Outcome;
 using mote::Status;
 
 namespace mote {
+
+int64_t local_utc_offset() {
+  const time_t now = time(nullptr);
+  tm local = {};
+  return localtime_r(&now, &local) ? int64_t(local.tm_gmtoff) : 0;
+}
+
 namespace {
 
 constexpr uint32_t kDefaultCapacity = 2048, kDefaultBatch = 256, kDefaultTextBytesPerToken = 16;

@@ -26,6 +26,8 @@ Status resolve_sizes(const mote_model& model, const mote_session_options& option
                      SessionSizes* sizes);
 // Slack for an unaligned address included.
 size_t session_bytes(const mote_model& model, const SessionSizes& sizes);
+// Seconds that the local time is ahead of UTC.
+int64_t local_utc_offset();
 
 // Messages of text_bytes in all with a byte before each name of a control token in them; more of
 // these are an error.
@@ -49,6 +51,8 @@ struct mote_session {
   mote::Transformer transformer;
   mote::StopStrings stops;
   mote::Sampler sampler;
+
+  int64_t utc_offset = 0;  // seconds; read at creation, as the system may allocate for it
 
   // The tokens of the context. Those from `computed` on are not in the cache yet: the last token
   // that a generation chose waits there until something follows it.

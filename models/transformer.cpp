@@ -6,6 +6,19 @@
 
 namespace mote {
 
+namespace {
+
+// Of the blocks of a layer's input every eighth gets a second int8 vector, of the head's input
+// every second: that divides the divergence from f32 activations by about five and takes a tenth of
+// the time of a prompt.
+constexpr size_t kLayerRefinement = 6, kHeadRefinement = 2;
+
+size_t refined_blocks(size_t columns, size_t refinement) {
+  return std::min((columns / 32 + refinement - 1) / refinement, kMaxRefinableBlocks);
+}
+
+}  // namespace
+
 uint64_t monotonic_ns() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -40,6 +53,12 @@ void Transformer::plan(Arena& arena, const TransformerModel& model, KvType kv_ty
   quantized_.scale = arena.take<float>(batch_tokens * (widest / 32 + 1));
   quantized_.scaled_sum = arena.take<float>(batch_tokens * (widest / 32 + 1));
   quantized_.correction = arena.take<int32_t>(batch_tokens * (widest / 16 + 1));
+  const size_t refined = std::max(batch_tokens * (refined_blocks(widest, kLayerRefinement) + 1),
+                                  kLogitRows * (refined_blocks(spec.hidden, kHeadRefinement) + 1));
+  quantized_.refined_block = arena.take<uint32_t>(refined);
+  quantized_.refined_q = arena.take<int8_t>(refined * 32);
+  quantized_.refined_scale = arena.take<float>(refined);
+  quantized_.refined_correction = arena.take<int32_t>(refined * 2);
   for (int set = 0; set < 2; ++set) {
     cosine_[set] = arena.take<float>(batch_tokens * model.rope[set].pairs());
     sine_[set] = arena.take<float>(batch_tokens * model.rope[set].pairs());
@@ -106,9 +125,23 @@ void Transformer::normalize(const float* x, const float* weight, const float* bi
 
 void Transformer::quantize(const float* x, size_t columns, size_t token) {
   const size_t blocks = columns / 32;
-  model_->kernels->quantize_activations(
-      x, columns, quantized_.q + token * columns, quantized_.scale + token * blocks,
-      quantized_.scaled_sum + token * blocks, quantized_.correction + token * 2 * blocks);
+  const Activations& a = quantized_;
+  const size_t refined = a.refined;
+  int8_t* q = a.q + token * columns;
+  float *scale = a.scale + token * blocks, *scaled_sum = a.scaled_sum + token * blocks;
+  model_->kernels->quantize_activations(x, columns, q, scale, scaled_sum,
+                                        a.correction + token * 2 * blocks);
+  const RefineTask task = {x,
+                           columns,
+                           q,
+                           scale,
+                           scaled_sum,
+                           refined,
+                           a.refined_block + token * (refined + 1),
+                           a.refined_q + token * refined * 32,
+                           a.refined_scale + token * refined,
+                           a.refined_correction + token * refined * 2};
+  model_->kernels->refine_activations(&task);
 }
 
 void Transformer::multiply(Team& team, size_t columns, const float* x, size_t x_stride,
@@ -192,6 +225,7 @@ void Transformer::attention_block(Team& team, uint32_t layer, size_t tokens, siz
   const bool quantized =
       w.query.quantized_input || w.key.quantized_input || w.value.quantized_input;
   const bool pre = w.attention_norm != nullptr;
+  quantized_.refined = refined_blocks(spec.hidden, kLayerRefinement);
   each_token(team, tokens, [&](size_t t) {
     const float* x = x_ + t * spec.hidden;
     if (pre) {
@@ -209,6 +243,7 @@ void Transformer::attention_block(Team& team, uint32_t layer, size_t tokens, siz
   cache_.attend(team, *model_->kernels, layer, position, tokens, qkv_, qkv_width_,
                 qkv_ + query_width_, qkv_ + query_width_ + key_value_width_, qkv_width_, attended_,
                 query_width_);
+  quantized_.refined = refined_blocks(query_width_, kLayerRefinement);
   if (w.attention_output.quantized_input)
     each_token(team, tokens,
                [&](size_t t) { quantize(attended_ + t * query_width_, query_width_, t); });
@@ -244,6 +279,7 @@ void Transformer::feed_forward_block(Team& team, uint32_t layer, size_t tokens) 
   const LayerWeights& w = model_->weights.layers[layer];
   const bool quantized = w.up.quantized_input || w.gate.quantized_input;
   const bool pre = w.feed_forward_norm != nullptr || spec.parallel;
+  quantized_.refined = refined_blocks(spec.hidden, kLayerRefinement);
   each_token(team, tokens, [&](size_t t) {
     const float* x = x_ + t * spec.hidden;
     if (pre) {
@@ -258,6 +294,7 @@ void Transformer::feed_forward_block(Team& team, uint32_t layer, size_t tokens) 
   if (spec.gated) products[count++] = {&w.gate, w.gate_bias, gate_up_, up_width_, false};
   products[count] = {&w.up, w.up_bias, gate_up_ + count * spec.feed_forward, up_width_, false};
   multiply(team, spec.hidden, pre ? normed_ : x_, spec.hidden, tokens, products, count + 1);
+  quantized_.refined = refined_blocks(spec.feed_forward, kLayerRefinement);
   each_token(team, tokens, [&](size_t t) {
     activate(t);
     if (w.down.quantized_input) quantize(gate_up_ + t * up_width_, spec.feed_forward, t);
@@ -270,6 +307,7 @@ float* Transformer::logits(Team& team, size_t first, size_t count) {
   const Weights& weights = model_->weights;
   const bool normed = weights.output_norm != nullptr;
   const float* input = (normed ? normed_ : x_) + first * spec.hidden;
+  quantized_.refined = refined_blocks(spec.hidden, kHeadRefinement);
   each_token(team, count, [&](size_t t) {
     const float* x = x_ + (first + t) * spec.hidden;
     if (normed) {

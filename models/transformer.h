@@ -70,7 +70,8 @@ class Transformer {
   void normalize(const float* x, const float* weight, const float* bias, float* y) const;
   void turn_heads(const LayerWeights& weights, const LayerSpec& layer, size_t token);
   void activate(size_t token);
-  // Quantizes row x of `columns` as `token` of the next multiply().
+  // Quantizes row x of `columns` as `token` of the next multiply(), quantized_.refined blocks of it
+  // twice.
   void quantize(const float* x, size_t columns, size_t token);
   void multiply(Team& team, size_t columns, const float* x, size_t x_stride, size_t tokens,
                 const Product* products, size_t count);
