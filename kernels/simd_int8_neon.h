@@ -67,6 +67,7 @@ MOTE_INLINE Floats high_bf16(Ints v) {
   return vreinterpretq_f32_s32(vandq_s32(v, vdupq_n_s32(static_cast<int32_t>(0xffff0000))));
 }
 MOTE_INLINE Floats as_floats(Bytes v) { return vreinterpretq_f32_s8(v); }
+[[maybe_unused]] MOTE_INLINE Bytes as_bytes(Floats v) { return vreinterpretq_s8_f32(v); }
 MOTE_INLINE Ints as_ints(Bytes v) { return vreinterpretq_s32_s8(v); }
 MOTE_INLINE Bytes low_nibbles(Bytes v) { return vandq_s8(v, vdupq_n_s8(15)); }
 MOTE_INLINE Bytes high_nibbles(Bytes v) {
@@ -119,6 +120,34 @@ struct Dot {
     return sum[0];
   }
 };
+
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+#define MOTE_MULTIPLY_PAIRS
+
+// smmla: 2 rows x 8 columns by 2 tokens x 8 columns gives [row][token].
+MOTE_INLINE Ints multiply_two_by_two(Ints sum, Bytes rows, Bytes tokens) {
+  return vmmlaq_s32(sum, rows, tokens);
+}
+// Of two vectors of 4 rows with consecutive columns: 8 columns of rows 0, 1 and of rows 2, 3.
+MOTE_INLINE Bytes first_rows(Bytes a, Bytes b) {
+  return vreinterpretq_s8_s32(vzip1q_s32(vreinterpretq_s32_s8(a), vreinterpretq_s32_s8(b)));
+}
+MOTE_INLINE Bytes last_rows(Bytes a, Bytes b) {
+  return vreinterpretq_s8_s32(vzip2q_s32(vreinterpretq_s32_s8(a), vreinterpretq_s32_s8(b)));
+}
+MOTE_INLINE Bytes two_tokens(const int8_t* a, const int8_t* b) {
+  return vcombine_s8(vld1_s8(a), vld1_s8(b));
+}
+// a and b hold one value in all lanes: a b a b.
+MOTE_INLINE Ints by_token(Ints a, Ints b) { return vzip1q_s32(a, b); }
+MOTE_INLINE Floats by_token(Floats a, Floats b) { return vzip1q_f32(a, b); }
+MOTE_INLINE Floats first_twice(Floats v) { return vzip1q_f32(v, v); }
+MOTE_INLINE Floats last_twice(Floats v) { return vzip2q_f32(v, v); }
+MOTE_INLINE Floats rows_of_token(Floats low, Floats high, int token) {
+  return token ? vuzp2q_f32(low, high) : vuzp1q_f32(low, high);
+}
+
+#endif
 
 #else
 
