@@ -73,4 +73,19 @@ float linear_output(Format format, const uint8_t* row, size_t columns, const flo
   return sum;
 }
 
+float linear_refinement(Format format, const uint8_t* row, size_t refined, const uint32_t* block,
+                        const int8_t* refined_q, const float* step, bool fused) {
+  assert(has_linear_output(format) && !is_float(format));
+  float sum = 0.0f;
+  Levels levels;
+  for (size_t n = 0; n < refined; ++n) {
+    unpack(format, row + block[n] * format_info(format).bytes, &levels);
+    int32_t dot = 0;
+    for (size_t i = 0; i < 32; ++i)
+      dot += static_cast<int32_t>(refined_q[n * 32 + i]) * levels.level[i];
+    sum = multiply_add(static_cast<float>(dot) * step[n], levels.scale[0], sum, fused);
+  }
+  return sum;
+}
+
 }  // namespace mote::quant

@@ -147,4 +147,46 @@ void quantize_activations(const float* x, size_t columns, int8_t* q, float* scal
   }
 }
 
+namespace {
+
+uint32_t truncated(float scale) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &scale, sizeof bits);
+  return bits >> 12;
+}
+
+}  // namespace
+
+void refine_activations(const float* x, size_t columns, const int8_t* q, const float* scale,
+                        float* scaled_sum, size_t refined, uint32_t* block, int8_t* refined_q,
+                        float* step, int32_t* sum16) {
+  const size_t blocks = columns / 32;
+  assert(refined <= blocks && blocks <= 4096);
+  size_t n = 0;
+  for (size_t b = 0; b < blocks; ++b) {
+    size_t before = 0;  // blocks that come first
+    for (size_t other = 0; other < blocks; ++other)
+      before += truncated(scale[other]) > truncated(scale[b]) ||
+                (truncated(scale[other]) == truncated(scale[b]) && other < b);
+    if (before >= refined) continue;
+    block[n] = static_cast<uint32_t>(b);
+    step[n] = scale[b] > 0x1p-100f ? scale[b] / 254.0f : 0.0f;
+    const float factor = step[n] > 0.0f ? 1.0f / step[n] : 0.0f;
+    int32_t sums[2] = {0, 0};
+    for (size_t i = 0; i < 32 && factor > 0.0f; ++i) {
+      const float product = static_cast<float>(q[b * 32 + i]) * scale[b];
+      const float rest = (x[b * 32 + i] - product) * factor;
+      const auto level =
+          static_cast<int8_t>(std::nearbyint(std::fmin(std::fmax(rest, -127.0f), 127.0f)));
+      refined_q[n * 32 + i] = level;
+      sums[i / 16] += level;
+    }
+    if (factor == 0.0f) std::memset(refined_q + n * 32, 0, 32);
+    scaled_sum[b] += step[n] * static_cast<float>(sums[0] + sums[1]);
+    sum16[n * 2] = sums[0];
+    sum16[n * 2 + 1] = sums[1];
+    ++n;
+  }
+}
+
 }  // namespace mote::quant

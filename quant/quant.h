@@ -39,6 +39,15 @@ void encode(Format format, const float* values, size_t count, uint8_t* out);
 void quantize_activations(const float* x, size_t columns, int8_t* q, float* scale,
                           float* scaled_sum, int32_t* sum16);
 
+// A second int8 vector for the `refined` blocks of one token with the largest scales (the first of
+// equal ones; scales count as equal where sign, exponent and the first 11 bits of the mantissa
+// are), in ascending order: step = scale / 254 and refined_q = nearest even of (x - scale * q) /
+// step, within ±127. A block whose scale is at most 2^-100 or NaN has step 0. scaled_sum is
+// updated: + step * (sum of the 32 refined_q). refined <= columns / 32 <= 4096.
+void refine_activations(const float* x, size_t columns, const int8_t* q, const float* scale,
+                        float* scaled_sum, size_t refined, uint32_t* block, int8_t* refined_q,
+                        float* step, int32_t* sum16);
+
 // Whether linear_output() knows the format: the float formats and those with blocks of 32.
 bool has_linear_output(Format format);
 // One output of a linear layer in the canonical order of sums, from oracle values: what every
@@ -49,5 +58,8 @@ bool has_linear_output(Format format);
 float linear_output(Format format, const uint8_t* row, size_t columns, const float* x,
                     const int8_t* q, const float* scale, const float* scaled_sum,
                     bool fused = true);
+// What the refined blocks add to it (block formats), an accumulator of its own.
+float linear_refinement(Format format, const uint8_t* row, size_t refined, const uint32_t* block,
+                        const int8_t* refined_q, const float* step, bool fused = true);
 
 }  // namespace mote::quant

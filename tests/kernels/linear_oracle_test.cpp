@@ -48,6 +48,19 @@ TEST_P(LinearOracle, EveryNumberOfColumns) {
   }
 }
 
+// Blocks with a second int8 vector: one, some, all of them.
+TEST_P(LinearOracle, RefinedBlocks) {
+  MOTE_KERNELS_OR_SKIP(isa_);
+  constexpr size_t kBlocks = 7;
+  for (const size_t refined : {size_t{1}, size_t{3}, kBlocks}) {
+    const Layer layer(format_, 51, kBlocks * block_, 14, is_fused(isa_), 40 + refined, refined);
+    for (const size_t tokens : {1, 2, 3, 4, 5, 8, 14})
+      for (const size_t rows : {1, 16, 32, 51})
+        ASSERT_NO_FATAL_FAILURE(expect_outputs(
+            layer, rows, tokens, run_linear(kernels, layer, rows, tokens, true, true), true, true));
+  }
+}
+
 TEST_P(LinearOracle, BiasAndAccumulate) {
   MOTE_KERNELS_OR_SKIP(isa_);
   const Layer layer(format_, 51, 2 * block_, 9, is_fused(isa_), 3);

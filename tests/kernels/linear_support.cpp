@@ -44,8 +44,13 @@ std::vector<uint8_t> random_weights(Format format, size_t values, Random* random
 }
 
 Layer::Layer(Format format_, size_t rows_, size_t columns_, size_t tokens_, bool fused,
-             uint64_t seed)
-    : format(format_), rows(rows_), columns(columns_), tokens(tokens_), expected(tokens * rows) {
+             uint64_t seed, size_t refined_)
+    : format(format_),
+      rows(rows_),
+      columns(columns_),
+      tokens(tokens_),
+      refined(needs_quantized_activations(format_) ? refined_ : 0),
+      expected(tokens * rows) {
   Random random(seed);
   weights = random_weights(format, rows * columns, &random);
   bias = random.normals(rows);
@@ -61,6 +66,16 @@ Layer::Layer(Format format_, size_t rows_, size_t columns_, size_t tokens_, bool
       quant::quantize_activations(&x[t * columns], columns, &q[t * columns], &scale[t * blocks],
                                   &scaled_sum[t * blocks], &correction[t * blocks * 2]);
     to_corrections(&correction);
+    refined_block.resize(tokens * (refined + 1), kNoBlock);
+    refined_q.resize(tokens * refined * 32);
+    refined_scale.resize(tokens * refined);
+    refined_correction.resize(tokens * refined * 2);
+    for (size_t t = 0; t < tokens && refined; ++t)
+      quant::refine_activations(&x[t * columns], columns, &q[t * columns], &scale[t * blocks],
+                                &scaled_sum[t * blocks], refined, &refined_block[t * (refined + 1)],
+                                &refined_q[t * refined * 32], &refined_scale[t * refined],
+                                &refined_correction[t * refined * 2]);
+    to_corrections(&refined_correction);
   }
   for (size_t t = 0; t < tokens; ++t)
     for (size_t r = 0; r < rows; ++r)
@@ -68,6 +83,11 @@ Layer::Layer(Format format_, size_t rows_, size_t columns_, size_t tokens_, bool
           format, &weights[r * row_bytes()], columns, &x[t * columns],
           quantized ? &q[t * columns] : nullptr, quantized ? &scale[t * blocks] : nullptr,
           quantized ? &scaled_sum[t * blocks] : nullptr, fused);
+  for (size_t t = 0; t < tokens && refined; ++t)
+    for (size_t r = 0; r < rows; ++r)
+      expected[t * rows + r] += quant::linear_refinement(
+          format, &weights[r * row_bytes()], refined, &refined_block[t * (refined + 1)],
+          &refined_q[t * refined * 32], &refined_scale[t * refined], fused);
 }
 
 GuardedActivations::GuardedActivations(const Layer& layer, size_t tokens)
@@ -75,13 +95,22 @@ GuardedActivations::GuardedActivations(const Layer& layer, size_t tokens)
       q(guarded_prefix(layer.q, tokens * layer.columns)),
       scale(guarded_prefix(layer.scale, tokens * (layer.columns / 32))),
       scaled_sum(guarded_prefix(layer.scaled_sum, tokens * (layer.columns / 32))),
-      correction(guarded_prefix(layer.correction, tokens * (layer.columns / 16))) {
+      correction(guarded_prefix(layer.correction, tokens * (layer.columns / 16))),
+      refined_block(guarded_prefix(layer.refined_block, tokens * (layer.refined + 1))),
+      refined_q(guarded_prefix(layer.refined_q, tokens * layer.refined * 32)),
+      refined_scale(guarded_prefix(layer.refined_scale, tokens * layer.refined)),
+      refined_correction(guarded_prefix(layer.refined_correction, tokens * layer.refined * 2)) {
   view.x = x.data();
   view.x_stride = layer.columns;
   view.q = q.data();
   view.scale = scale.data();
   view.scaled_sum = scaled_sum.data();
   view.correction = correction.data();
+  view.refined = layer.refined;
+  view.refined_block = refined_block.data();
+  view.refined_q = refined_q.data();
+  view.refined_scale = refined_scale.data();
+  view.refined_correction = refined_correction.data();
 }
 
 std::vector<float> run_linear(const Kernels& kernels, const Layer& layer, size_t rows,

@@ -22,9 +22,15 @@ struct Layer {
   std::vector<int8_t> q;
   std::vector<float> scale, scaled_sum;
   std::vector<int32_t> correction;
+  size_t refined;  // blocks per token
+  std::vector<uint32_t> refined_block;
+  std::vector<int8_t> refined_q;
+  std::vector<float> refined_scale;
+  std::vector<int32_t> refined_correction;
   std::vector<float> expected;  // [tokens][rows], without bias
 
-  Layer(Format format, size_t rows, size_t columns, size_t tokens, bool fused, uint64_t seed);
+  Layer(Format format, size_t rows, size_t columns, size_t tokens, bool fused, uint64_t seed,
+        size_t refined = 0);
   size_t row_bytes() const { return mote::row_bytes(format, columns); }
 };
 
@@ -35,6 +41,10 @@ struct GuardedActivations {
   Guarded<int8_t> q;
   Guarded<float> scale, scaled_sum;
   Guarded<int32_t> correction;
+  Guarded<uint32_t> refined_block;
+  Guarded<int8_t> refined_q;
+  Guarded<float> refined_scale;
+  Guarded<int32_t> refined_correction;
   Activations view;
 };
 

@@ -11,6 +11,38 @@ namespace {
 
 class Quantize : public testing::TestWithParam<std::string> {};
 
+// Refines `refined` blocks of what was quantized.
+void expect_same_refinement(const Kernels& kernels, const std::vector<float>& values,
+                            const std::vector<int8_t>& q, const std::vector<float>& scale,
+                            const std::vector<float>& scaled_sum, size_t refined) {
+  std::vector<float> expected_sum = scaled_sum, expected_scale(refined);
+  std::vector<uint32_t> expected_block(refined);
+  std::vector<int8_t> expected_q(refined * 32);
+  std::vector<int32_t> sum16(2 * refined);
+  quant::refine_activations(values.data(), values.size(), q.data(), scale.data(),
+                            expected_sum.data(), refined, expected_block.data(), expected_q.data(),
+                            expected_scale.data(), sum16.data());
+  const auto x = Guarded<float>::copy(values);
+  Guarded<uint32_t> block(refined + 1);
+  Guarded<int8_t> refined_q(refined * 32);
+  Guarded<float> refined_scale(refined), sum(scaled_sum.size());
+  Guarded<int32_t> correction(2 * refined);
+  std::memcpy(sum.data(), scaled_sum.data(), scaled_sum.size() * sizeof(float));
+  const RefineTask task = {
+      x.data(), values.size(), q.data(),         scale.data(),         sum.data(),
+      refined,  block.data(),  refined_q.data(), refined_scale.data(), correction.data()};
+  kernels.refine_activations(&task);
+  ASSERT_EQ(block[refined], kNoBlock);
+  for (size_t n = 0; n < refined; ++n) {
+    ASSERT_EQ(block[n], expected_block[n]) << "block " << n << " of " << refined;
+    ASSERT_TRUE(same_bits(refined_scale[n], expected_scale[n]));
+    ASSERT_EQ(correction[2 * n], -128 * (sum16[2 * n] + sum16[2 * n + 1]));
+    ASSERT_EQ(correction[2 * n + 1], -128 * sum16[2 * n]);
+  }
+  for (size_t i = 0; i < refined * 32; ++i) ASSERT_EQ(refined_q[i], expected_q[i]) << i;
+  for (size_t b = 0; b < scaled_sum.size(); ++b) ASSERT_TRUE(same_bits(sum[b], expected_sum[b]));
+}
+
 void expect_same_as_oracle(const Kernels& kernels, const std::vector<float>& values) {
   const size_t columns = values.size(), blocks = columns / 32;
   std::vector<int8_t> expected_q(columns);
@@ -30,6 +62,30 @@ void expect_same_as_oracle(const Kernels& kernels, const std::vector<float>& val
     ASSERT_TRUE(same_bits(scaled_sum[b], expected_sum[b])) << "block " << b;
     ASSERT_EQ(correction[2 * b], -128 * (sum16[2 * b] + sum16[2 * b + 1])) << "block " << b;
     ASSERT_EQ(correction[2 * b + 1], -128 * sum16[2 * b]) << "block " << b;
+  }
+  for (const size_t refined : {size_t{0}, (blocks + 5) / 6, blocks / 2, blocks})
+    ASSERT_NO_FATAL_FAILURE(
+        expect_same_refinement(kernels, values, expected_q, expected_scale, expected_sum, refined));
+}
+
+// Two int8 vectors leave a 254th of the error of one.
+TEST_P(Quantize, RefinementLeavesLittle) {
+  MOTE_KERNELS_OR_SKIP(GetParam());
+  Random random(9);
+  const std::vector<float> x = random.normals(4 * 32);
+  std::vector<int8_t> q(x.size()), refined_q(x.size());
+  std::vector<float> scale(4), scaled_sum(4), step(4);
+  std::vector<int32_t> correction(8), refined_correction(8);
+  std::vector<uint32_t> block(5);
+  kernels.quantize_activations(x.data(), x.size(), q.data(), scale.data(), scaled_sum.data(),
+                               correction.data());
+  const RefineTask task = {
+      x.data(), x.size(),     q.data(),         scale.data(), scaled_sum.data(),
+      4,        block.data(), refined_q.data(), step.data(),  refined_correction.data()};
+  kernels.refine_activations(&task);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double value = double{scale[i / 32]} * q[i] + double{step[i / 32]} * refined_q[i];
+    EXPECT_NEAR(value, double{x[i]}, double{scale[i / 32]} * 0.51 / 254) << i;
   }
 }
 
