@@ -21,8 +21,9 @@ using Bytes = std::vector<uint8_t>;
 
 template <class T>
 void put(Bytes* out, T value) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(&value);
-  out->insert(out->end(), bytes, bytes + sizeof(T));
+  uint8_t bytes[sizeof(T)];
+  std::memcpy(bytes, &value, sizeof(T));
+  for (const uint8_t byte : bytes) out->push_back(byte);  // GCC 12 warns of insert() here
 }
 inline void put_text(Bytes* out, std::string_view text) {
   put<uint64_t>(out, text.size());
