@@ -43,17 +43,22 @@ __attribute__((noinline)) void write_rows(const LinearTask& task, size_t token, 
   }
 }
 
-// Writes a tile: sums[t][v] of tokens from `token` on.
+// Vectors [token][kVectors] to memory.
 template <int kTokens, int kVectors>
-MOTE_INLINE void write_tile(const LinearTask& task, size_t token, size_t row, size_t rows,
-                            const Floats (&sums)[kTokens][kVectors]) {
-  float spill[kTokens][kVectors * kLanes];
+MOTE_INLINE void spill_tile(const Floats (&sums)[kTokens][kVectors],
+                            float (&spill)[kTokens][kVectors * kLanes]) {
   MOTE_UNROLL
   for (int t = 0; t < kTokens; ++t) {
     MOTE_UNROLL
     for (int v = 0; v < kVectors; ++v) store_floats(spill[t] + v * kLanes, sums[t][v]);
   }
-  for (int t = 0; t < kTokens; ++t) write_rows(task, token + t, row, rows, spill[t]);
+}
+
+// Writes a tile of tokens from `token` on, rows from `row` on.
+template <size_t kTokens, size_t kRows>
+MOTE_INLINE void write_tile(const LinearTask& task, size_t token, size_t row, size_t rows,
+                            const float (&sums)[kTokens][kRows]) {
+  for (size_t t = 0; t < kTokens; ++t) write_rows(task, token + t, row, rows, sums[t]);
 }
 
 }  // namespace

@@ -93,6 +93,27 @@ struct RefinedBlocks {
   }
 };
 
+// Those of several tokens; `block` is the next that any of them has.
+template <int kTokens>
+struct RefinedTokens {
+  RefinedBlocks token[kTokens];
+  size_t block;
+
+  MOTE_INLINE void start(const Activations& a, size_t first_token) {
+    for (int t = 0; t < kTokens; ++t) token[t].start(a, first_token + t);
+    find();
+  }
+  MOTE_INLINE void next() {
+    for (int t = 0; t < kTokens; ++t)
+      if (token[t].at(block)) token[t].next();
+    find();
+  }
+  MOTE_INLINE void find() {
+    block = kNoBlock;
+    for (int t = 0; t < kTokens; ++t) block = *token[t].block < block ? *token[t].block : block;
+  }
+};
+
 // sums += rows [kTokens][kVectors * kLanes].
 template <int kTokens, int kVectors>
 MOTE_INLINE void add_rows(const float* rows, Floats (&sums)[kTokens][kVectors]) {
@@ -155,16 +176,13 @@ void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t l
     MOTE_UNROLL
     for (int t = 0; t < kTokens; ++t)
       for (int v = 0; v < kTileVectors; ++v) sums[t][v] = set_float(0);
-    RefinedBlocks refined[kTokens];
+    RefinedTokens<kTokens> refined;
     float refined_sums[kTokens][kTileRows];
     if (task.activations->refined) std::memset(refined_sums, 0, sizeof refined_sums);
-    for (int t = 0; t < kTokens; ++t) refined[t].start(*task.activations, token + t);
+    refined.start(*task.activations, token);
     BlockActivations x = first_block;
     for (size_t b = 0; b < blocks; ++b, x.next_block()) {
       offsets.pin();
-      bool refine = false;
-      MOTE_UNROLL
-      for (int t = 0; t < kTokens; ++t) refine |= refined[t].at(b);
       MOTE_UNROLL
       for (size_t i = 0; i < kTileRows * F::kBytes; i += 64)
         prefetch(ahead + b * kTileRows * F::kBytes + i);
@@ -173,19 +191,17 @@ void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t l
         Block block;
         F::unpack(base + b * F::kBytes + v * kLanes * stride, stride, &block);
         multiply_block<F, kTokens>(block, x, offsets, &sums[0][v], kTileVectors);
-        if (!refine) continue;
-        MOTE_UNROLL
+        if (b != refined.block) continue;
         for (int t = 0; t < kTokens; ++t)
-          if (refined[t].at(b))
-            multiply_refined<F>(block, refined[t].x, refined_sums[t] + v * kLanes);
+          if (refined.token[t].at(b))
+            multiply_refined<F>(block, refined.token[t].x, refined_sums[t] + v * kLanes);
       }
-      if (!refine) continue;
-      MOTE_UNROLL
-      for (int t = 0; t < kTokens; ++t)
-        if (refined[t].at(b)) refined[t].next();
+      if (b == refined.block) refined.next();
     }
     if (task.activations->refined) add_rows(refined_sums[0], sums);
-    write_tile(task, token, row, kTileRows, sums);
+    float spill[kTokens][kTileRows];
+    spill_tile(sums, spill);
+    write_tile(task, token, row, kTileRows, spill);
   }
 }
 
@@ -278,11 +294,11 @@ MOTE_INLINE Bytes panel_weights(const uint8_t* block, int i, int v) {
 #endif
 }
 
-// sums [tokens][kPanelRows] of the refined blocks.
+// sums [tokens][kPanelRows] += the refined blocks of each token.
 template <class F>
-__attribute__((noinline)) void multiply_panel_refined(const uint8_t* panel,
-                                                      const Activations& activations, size_t token,
-                                                      int tokens, float* sums) {
+__attribute__((noinline)) void add_panel_refined(const uint8_t* panel,
+                                                 const Activations& activations, size_t token,
+                                                 int tokens, float* sums) {
   constexpr Weights kWeights = kRaised<F> ? Weights::bytes : F::kWeights;
   constexpr int kOffset = kRaised<F> ? kByteOffset : F::kOffset;
   for (int t = 0; t < tokens; ++t, sums += kPanelRows) {
@@ -293,10 +309,9 @@ __attribute__((noinline)) void multiply_panel_refined(const uint8_t* panel,
     for (int v = 0; v < kPanelVectors; ++v) sum[v] = set_float(0);
     for (size_t n = 0; n < activations.refined; ++n, refined.next()) {
       const uint8_t* block = panel + *refined.block * panel_block_bytes<F>();
-      const auto* scales =
-          reinterpret_cast<const float*>(block + 8 * kPanelVectors * kVectorBytes);
+      const auto* scales = reinterpret_cast<const float*>(block + 8 * kPanelVectors * kVectorBytes);
       const Ints first = refined.x.template first<kOffset>(0);
-      Dot<kWeights, 1> dots[kPanelVectors];
+      Dot<kWeights, 2> dots[kPanelVectors];
       MOTE_UNROLL
       for (int v = 0; v < kPanelVectors; ++v) dots[v].begin(first);
       MOTE_UNROLL
@@ -312,7 +327,8 @@ __attribute__((noinline)) void multiply_panel_refined(const uint8_t* panel,
                      load_floats(scales + v * kLanes), sum[v]);
     }
     MOTE_UNROLL
-    for (int v = 0; v < kPanelVectors; ++v) store_floats(sums + v * kLanes, sum[v]);
+    for (int v = 0; v < kPanelVectors; ++v)
+      store_floats(sums + v * kLanes, add(load_floats(sums + v * kLanes), sum[v]));
   }
 }
 
@@ -443,13 +459,11 @@ template <class F, int kTokens>
 void multiply_panel(const uint8_t* panel, const LinearTask& task, size_t token, size_t row) {
   Floats sums[kTokens][kPanelVectors];
   multiply_panel_blocks<F>(panel, BlockActivations(*task.activations, task.columns, token), sums);
-  if (task.activations->refined) {
-    float refined_sums[kTokens][kPanelRows];
-    multiply_panel_refined<F>(panel, *task.activations, token, kTokens, refined_sums[0]);
-    add_rows(refined_sums[0], sums);
-  }
-  const size_t rows = minimum(kPanelRows, task.last_row - row);
-  write_tile(task, token, row, rows, sums);
+  float spill[kTokens][kPanelRows];
+  spill_tile(sums, spill);
+  if (task.activations->refined)
+    add_panel_refined<F>(panel, *task.activations, token, kTokens, spill[0]);
+  write_tile(task, token, row, minimum(kPanelRows, task.last_row - row), spill);
 }
 
 // The tokens that do not fill kPanelTokens.

@@ -63,7 +63,9 @@ void few_tokens_float(const LinearTask& task, size_t token, size_t first_row, si
           multiply_column<kTokens, kVectors>(w[i], x + whole + i, x_stride, &sums[0][v]);
       }
     }
-    write_tile(task, token, row, kRows, sums);
+    float spill[kTokens][kRows];
+    spill_tile(sums, spill);
+    write_tile(task, token, row, kRows, spill);
   }
 }
 
@@ -128,8 +130,9 @@ void multiply_float_panel(const float* panel, const LinearTask& task, size_t tok
       for (int v = 0; v < kFloatPanelVectors; ++v) sums[t][v] = fma(value, w[v], sums[t][v]);
     }
   }
-  const size_t rows = minimum(kFloatPanelRows, task.last_row - row);
-  write_tile(task, token, row, rows, sums);
+  float spill[kTokens][kFloatPanelRows];
+  spill_tile(sums, spill);
+  write_tile(task, token, row, minimum(kFloatPanelRows, task.last_row - row), spill);
 }
 
 template <int kTokens>

@@ -371,6 +371,10 @@ void mote_session_cancel(mote_session* session) {
   if (session) session->cancelled.store(1, std::memory_order_relaxed);
 }
 
+uint32_t mote_session_threads(const mote_session* session) {
+  return session ? session->team.threads() : 0;
+}
+
 size_t mote_session_position(const mote_session* session) { return session ? session->held : 0; }
 
 mote_status mote_session_rewind(mote_session* session, size_t position) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 
 namespace mote::tool {
 namespace {
@@ -21,15 +20,6 @@ mote_model_options model_options() {
   options.isa = isa && *isa ? isa : nullptr;
   options.log = log_to_stderr;
   return options;
-}
-
-// Threads of this process, or 0 where the system does not list them.
-uint32_t count_threads() {
-  std::error_code error;
-  std::filesystem::directory_iterator entries("/proc/self/task", error);
-  if (error) return 0;
-  return static_cast<uint32_t>(
-      std::distance(std::filesystem::begin(entries), std::filesystem::end(entries)));
 }
 
 }  // namespace
@@ -101,10 +91,8 @@ std::optional<std::string> Model::value(const char* key) const {
 
 Session::Session(const Model& model, const mote_session_options& options)
     : capacity_(options.capacity ? options.capacity : default_capacity(model)) {
-  const uint32_t before = count_threads();
   check(mote_session_create(model.get(), &options, nullptr, 0, &session_));
-  const uint32_t now = count_threads();
-  threads_ = before && now >= before ? now - before + 1 : std::max(options.threads, 1u);
+  threads_ = mote_session_threads(session_);
 }
 
 mote_session_options session_options(const Model& model, const ModelOptions& options,
