@@ -218,6 +218,8 @@ constexpr int kPanelVectors = 2, kPanelTokens = 3;
 constexpr int kPanelVectors = 2, kPanelTokens = 6;
 #elif defined(__aarch64__)
 constexpr int kPanelVectors = 4, kPanelTokens = 3;
+#elif defined(MOTE_ISA_scalar)
+constexpr int kPanelVectors = 1, kPanelTokens = 1;
 #else
 constexpr int kPanelVectors = 2, kPanelTokens = 2;
 #endif
@@ -403,6 +405,26 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
   }
 }
 
+#elif defined(MOTE_ISA_scalar)
+
+// A panel is one row, a block of it 32 consecutive bytes: compilers vectorize this dot product.
+template <class F, int kTokens>
+MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
+                                       Floats (&sums)[kTokens][kPanelVectors]) {
+  static_assert(kTokens == 1 && kPanelVectors == 1);
+  float sum = 0;
+  const uint8_t* end = panel + x.blocks * panel_block_bytes<F>();
+  for (; panel != end; panel += panel_block_bytes<F>(), x.next_block()) {
+    const auto* w = reinterpret_cast<const int8_t*>(panel);
+    int32_t dot = 0;
+    for (int k = 0; k < 32; ++k) dot += w[k] * x.q[k];
+    dot += x.first<F::kOffset>(0);
+    sum = fma(to_float(dot) * x.scale_at(0), read<float>(panel + 32), sum);
+    if constexpr (F::kHasMinimum) sum = fma(read<float>(panel + 36), x.scaled_sum_at(0), sum);
+  }
+  sums[0][0] = sum;
+}
+
 #else
 
 // sums = a panel times kTokens tokens.
@@ -490,11 +512,9 @@ void many_tokens(const LinearTask& task, size_t first_row) {
 }
 
 // At most this many tokens go without a panel. More do not fit the registers beside the unpacked
-// weights.
-#if defined(__AVX512VNNI__)
-constexpr int kFewTokens = 8;
-#elif defined(MOTE_ISA_scalar)
-constexpr int kFewTokens = 1;
+// weights, or make too much code.
+#if defined(MOTE_ISA_scalar)
+constexpr int kFewTokens = 0;
 #elif defined(__AVX2__) || defined(__aarch64__)
 constexpr int kFewTokens = 4;
 #else
