@@ -187,8 +187,7 @@ Status Team::start(const mote_executor* executor) {
   if (error == 0) return kOk;
   const uint32_t wanted = threads_ - 1, created = state.created;
   stop();
-  return fail_system(error, "threads: expected to create %u, could create %u", wanted,
-                     created);
+  return fail_system(error, "threads: expected to create %u, could create %u", wanted, created);
 }
 
 void Team::stop() {

@@ -1,5 +1,5 @@
-// The table of kernels of one instruction set, and what their arguments mean. Kernels take pointers and sizes;
-// they allocate nothing, start no thread and know no model.
+// The table of kernels of one instruction set, and what their arguments mean. Kernels take pointers
+// and sizes; they allocate nothing, start no thread and know no model.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,14 @@ namespace mote {
 // Activations of `tokens` rows. Float formats read x; block formats read the other four.
 // Per block of 32 columns: x ~ scale * q.
 struct Activations {
-  const float* x = nullptr;    // [tokens][x_stride]
+  const float* x = nullptr;  // [tokens][x_stride]
   size_t x_stride = 0;
-  int8_t* q = nullptr;         // [tokens][columns], within ±127
-  float* scale = nullptr;      // [tokens][columns / 32]
-  float* scaled_sum = nullptr; // [tokens][columns / 32]  scale * sum of the 32 q
-  int32_t* correction = nullptr;  // [tokens][columns / 32][2]  -128 * (sum of the 32 q), -128 * (sum of the first 16):
-                               // what weights stored with an offset add too much
+  int8_t* q = nullptr;          // [tokens][columns], within ±127
+  float* scale = nullptr;       // [tokens][columns / 32]
+  float* scaled_sum = nullptr;  // [tokens][columns / 32]  scale * sum of the 32 q
+  // [tokens][columns / 32][2]: -128 * (sum of the 32 q), -128 * (sum of the first 16), what weights
+  // stored with an offset add too much.
+  int32_t* correction = nullptr;
   // The `refined` blocks of each token whose scales are largest, in ascending order, have a second
   // int8 vector for what the first leaves over, so that x ~ scale * q + refined_scale * refined_q
   // there: outliers make most of the error of int8 activations, and few blocks hold them.
@@ -40,45 +41,56 @@ inline constexpr size_t kMaxRefinableBlocks = 4096;
 struct RefineTask {
   const float* x;  // [columns]
   size_t columns;
-  const int8_t* q;           // [columns]
-  const float* scale;        // [columns / 32]
-  float* scaled_sum;         // [columns / 32]
-  size_t refined;            // at most columns / 32 and kMaxRefinableBlocks
-  uint32_t* block;           // [refined + 1]
-  int8_t* refined_q;         // [refined * 32]
-  float* refined_scale;      // [refined]
+  const int8_t* q;              // [columns]
+  const float* scale;           // [columns / 32]
+  float* scaled_sum;            // [columns / 32]
+  size_t refined;               // at most columns / 32 and kMaxRefinableBlocks
+  uint32_t* block;              // [refined + 1]
+  int8_t* refined_q;            // [refined * 32]
+  float* refined_scale;         // [refined]
   int32_t* refined_correction;  // [refined][2]
 };
 
-// y[t][r] = sum over c of x[t][c] * w[r][c] (+ bias[r]) (+ the old y[t][r] if accumulate), for all t < tokens and
-// first_row <= r < last_row. first_row is a multiple of 32; last_row is too, or it is `rows`.
-// Canonical order, the same for any tokens, rows and threads: one f32 accumulator per output over ascending blocks,
-//   acc = fma(float(dot) * scale[t][b], d[r][b], acc), then acc = fma(m[r][b], scaled_sum[t][b], acc) where the format
-// has a minimum m; dot is the exact int32 dot product of the block. Float formats: acc = fma(x[t][c], w[r][c], acc).
-// A second accumulator takes the refined blocks, also ascending: acc2 = fma(float(dot2) *
-// refined_scale[t][n], d[r][b], acc2); where there are any, acc + acc2 is the sum.
-// Then bias, then the old y are added. Instruction sets without fma multiply and add.
+// y[t][r] = sum over c of x[t][c] * w[r][c] (+ bias[r]) (+ the old y[t][r] if accumulate), for all
+// t < tokens and first_row <= r < last_row. first_row is a multiple of 32; last_row is too, or it
+// is `rows`.
+// Canonical order, the same for any tokens, rows and threads: one f32 accumulator per output over
+// ascending blocks,
+//   acc = fma(float(dot) * scale[t][b], d[r][b], acc)
+// then, where the format has a minimum m,
+//   acc = fma(m[r][b], scaled_sum[t][b], acc)
+// with dot the exact int32 dot product of the block. Float formats:
+//   acc = fma(x[t][c], w[r][c], acc)
+// A second accumulator takes the refined blocks, also ascending:
+//   acc2 = fma(float(dot2) * refined_scale[t][n], d[r][b], acc2)
+// and where there are any, acc + acc2 is the sum. Then bias, then the old y are added. Instruction
+// sets without fma multiply and add.
 struct LinearTask {
   const uint8_t* weights = nullptr;  // [rows][columns] in the format; any alignment
   size_t columns = 0;                // whole blocks
   size_t rows = 0;
   size_t first_row = 0, last_row = 0;
   const Activations* activations = nullptr;
-  size_t first_token = 0, tokens = 0;  // tokens [first_token, first_token + tokens) of activations and y
-  float* y = nullptr;                // y[token * y_stride + row]
+  size_t first_token = 0, tokens = 0;  // [first_token, first_token + tokens) of activations and y
+  float* y = nullptr;                  // y[token * y_stride + row]
   size_t y_stride = 0;
-  const float* bias = nullptr;       // [rows]
+  const float* bias = nullptr;  // [rows]
   bool accumulate = false;
-  uint8_t* scratch = nullptr;        // linear_scratch_bytes(columns), aligned to 64; one per thread
+  uint8_t* scratch = nullptr;  // linear_scratch_bytes(columns), aligned to 64; one per thread
 };
 // Enough for any format and instruction set.
 size_t linear_scratch_bytes(size_t columns);
 
 // Keys of one layer and one key/value head lie in panels of kKeyBlock positions, transposed:
-// keys[block][head_dim][kKeyBlock]; values in rows: values[block][kKeyBlock][head_dim]. A cache of a window is a ring:
-// the block of position p is (p / kKeyBlock) % blocks. Slots that were never written may hold anything.
+// keys[block][head_dim][kKeyBlock]; values in rows: values[block][kKeyBlock][head_dim]. A cache of
+// a window is a ring: the block of position p is (p / kKeyBlock) % blocks. Slots that were never
+// written may hold anything.
 inline constexpr size_t kKeyBlock = 64;
-enum class KvType : uint32_t { f16 = 0, q8_0 = 1, f32 = 2 };  // as MOTE_KV_...; no kernel for q8_0 yet
+enum class KvType : uint32_t {
+  f16 = 0,
+  q8_0 = 1,
+  f32 = 2
+};  // as MOTE_KV_...; no kernel for q8_0 yet
 
 // store_key, store_value: the keys or values of one head at positions position, position + 1, ...
 struct KvRows {
@@ -90,22 +102,22 @@ struct KvRows {
   KvType type;
 };
 
-// Attention of the `group` query heads that share one key/value head, over the keys first_key <= k < last_key; the cache
-// holds those that a query sees. A query at position p sees keys k <= p (all, if not causal) with p - k < window (0: no
-// limit; not causal: |p - k| < window). Scores: scale * q.k, then cap * tanh(score / cap) if cap > 0. A query that sees no
-// key gives zeros.
-// Canonical order, the same for any split of tokens, heads and keys over calls: q.k sums over ascending dimensions; within
-// a segment of kKeySegment keys by absolute position, streaming softmax over blocks of kKeyBlock keys, ascending; the
-// segments are then folded in ascending order.
+// Attention of the `group` query heads that share one key/value head, over the keys first_key <= k
+// < last_key; the cache holds those that a query sees. A query at position p sees keys k <= p (all,
+// if not causal) with p - k < window (0: no limit; not causal: |p - k| < window). Scores: scale *
+// q.k, then cap * tanh(score / cap) if cap > 0. A query that sees no key gives zeros. Canonical
+// order, the same for any split of tokens, heads and keys over calls: q.k sums over ascending
+// dimensions; within a segment of kKeySegment keys by absolute position, streaming softmax over
+// blocks of kKeyBlock keys, ascending; the segments are then folded in ascending order.
 inline constexpr size_t kKeySegment = 256;
 struct AttentionTask {
   const float* q;  // q[token * q_stride + g * head_dim]
   size_t q_stride;
   size_t tokens, group, head_dim;
-  size_t position;            // of the first token
-  const uint8_t* keys;        // start of this layer's and head's cache
+  size_t position;      // of the first token
+  const uint8_t* keys;  // start of this layer's and head's cache
   const uint8_t* values;
-  size_t blocks;              // in the cache
+  size_t blocks;  // in the cache
   KvType type;
   size_t first_key, last_key;  // first_key is a multiple of kKeySegment
   bool causal;
@@ -113,15 +125,17 @@ struct AttentionTask {
   float scale, cap;
   float* out;  // out[token * out_stride + g * out_head_stride + i], i < head_dim
   size_t out_stride, out_head_stride;
-  // The keys lie in one segment, and out gets a partial result for attention_merge: head_dim sums, not normalised, then the
-  // maximum of the scores and the sum of exp(score - maximum).
+  // The keys lie in one segment, and out gets a partial result for attention_merge: head_dim sums,
+  // not normalised, then the maximum of the scores and the sum of exp(score - maximum).
   bool partial;
   uint8_t* scratch;  // attention_scratch_bytes(head_dim), aligned to 64; one per thread
 };
-inline constexpr size_t kAttentionRows = 128;  // (token, head) pairs that a kernel works on at a time
+// (token, head) pairs that a kernel works on at a time.
+inline constexpr size_t kAttentionRows = 128;
 constexpr size_t attention_scratch_bytes(size_t head_dim) {
   const size_t padded = (head_dim + 15) / 16 * 16;
-  return 4 * (8 * kKeyBlock + kKeyBlock * head_dim + kKeyBlock * padded + kAttentionRows * (2 * padded + 16 + 4)) +
+  return 4 * (8 * kKeyBlock + kKeyBlock * head_dim + kKeyBlock * padded +
+              kAttentionRows * (2 * padded + 16 + 4)) +
          8 * kAttentionRows;
 }
 
@@ -133,12 +147,14 @@ struct AttentionMerge {
   float* out;  // [head_dim]; zeros where no key was seen
 };
 
-// rms_norm: y = x / sqrt(mean(x^2) + eps) * weight. layer_norm: y = (x - mean) / sqrt(variance + eps) * weight + bias (bias
-// may be null). y may be x in both, and in all elementwise kernels.
-// rope: turns pairs (i, i + pairs) of each head, or (2 i, 2 i + 1) if interleaved, by the angle whose cosine[i] and sine[i]
-// are given, i < pairs. silu: x * sigmoid(x). ..._gate: act(gate) * up. gelu_tanh: the tanh approximation; gelu_erf: exact.
-// add: y += x. scale: y *= factor. softcap: y = cap * tanh(y / cap). softmax: with the maximum subtracted; all -inf gives
-// zeros. log_sum_exp: f64 sum of exp(x - max). argmax: first index of the largest; NaN never wins; n if all are NaN or -inf.
+// rms_norm: y = x / sqrt(mean(x^2) + eps) * weight. layer_norm: y = (x - mean) / sqrt(variance +
+// eps) * weight + bias (bias may be null). y may be x in both, and in all elementwise kernels.
+// rope: turns pairs (i, i + pairs) of each head, or (2 i, 2 i + 1) if interleaved, by the angle
+// whose cosine[i] and sine[i] are given, i < pairs. silu: x * sigmoid(x). ..._gate: act(gate) * up.
+// gelu_tanh: the tanh approximation; gelu_erf: exact. add: y += x. scale: y *= factor. softcap: y =
+// cap * tanh(y / cap). softmax: with the maximum subtracted; all -inf gives zeros. log_sum_exp: f64
+// sum of exp(x - max). argmax: first index of the largest; NaN never wins; n if all are NaN or
+// -inf.
 struct Kernels {
   const char* isa;
 #define KERNEL(type, name, parameters) type(*name) parameters;

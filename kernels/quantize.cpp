@@ -50,8 +50,8 @@ MOTE_INLINE void quantize_block(const float* x, int8_t* q, float* scale, float* 
   correction[1] = -128 * first;
 }
 
-// The largest scales first, then the first blocks: 20 bits of the scale, 12 of the index, so that no
-// two are the same.
+// The largest scales first, then the first blocks: 20 bits of the scale, 12 of the index, so that
+// no two are the same.
 static_assert(kMaxRefinableBlocks == 4096);
 MOTE_INLINE uint32_t rank(float scale, size_t block) {
   uint32_t bits = 0;
