@@ -13,6 +13,9 @@ namespace {
 // the time of a prompt.
 constexpr size_t kLayerRefinement = 6, kHeadRefinement = 2;
 
+constexpr size_t kPanelRows = 32;  // of a matrix, that a thread takes at a time
+constexpr size_t kManyTokens = 5;  // from here on weights are unpacked once for all tokens
+
 size_t refined_blocks(size_t columns, size_t refinement) {
   return std::min((columns / 32 + refinement - 1) / refinement, kMaxRefinableBlocks);
 }
@@ -71,10 +74,15 @@ void Transformer::plan(Arena& arena, const TransformerModel& model, KvType kv_ty
 // Calls work(token) for every token; a single one is not worth waking anybody.
 template <class Work>
 void Transformer::each_token(Team& team, size_t tokens, const Work& work) const {
+  constexpr size_t kGrain = 4;
   if (tokens == 1) return work(size_t(0));
-  team.parallel([&](uint32_t thread, uint32_t threads) {
-    const Range range = split(tokens, 1, thread, threads);
-    for (size_t token = range.first; token < range.last; ++token) work(token);
+  size_t next = 0;
+  team.parallel([&](uint32_t, uint32_t) {
+    for (;;) {
+      const size_t first = __atomic_fetch_add(&next, kGrain, __ATOMIC_RELAXED);
+      if (first >= tokens) return;
+      for (size_t token = first; token < std::min(first + kGrain, tokens); ++token) work(token);
+    }
   });
 }
 
@@ -144,39 +152,55 @@ void Transformer::quantize(const float* x, size_t columns, size_t token) {
   model_->kernels->refine_activations(&task);
 }
 
+// Units [range) of kPanelRows rows each, counted over all products.
+void Transformer::multiply_units(const Activations& input, size_t columns, size_t tokens,
+                                 const Product* products, size_t count, Range range,
+                                 uint32_t thread) const {
+  size_t before = 0;  // units of the products so far
+  for (size_t i = 0; i < count; ++i) {
+    const Product& product = products[i];
+    const Matrix& matrix = *product.matrix;
+    const size_t own = (matrix.rows + kPanelRows - 1) / kPanelRows;
+    const size_t first = std::max(range.first, before), last = std::min(range.last, before + own);
+    if (first < last) {
+      LinearTask task;
+      task.weights = matrix.data;
+      task.columns = columns;
+      task.rows = matrix.rows;
+      task.first_row = (first - before) * kPanelRows;
+      task.last_row = std::min((last - before) * kPanelRows, matrix.rows);
+      task.activations = &input;
+      task.tokens = tokens;
+      task.y = product.y;
+      task.y_stride = product.y_stride;
+      task.bias = product.bias;
+      task.accumulate = product.accumulate;
+      task.scratch = scratch_ + thread * scratch_stride_;
+      matrix.linear(&task);
+    }
+    before += own;
+  }
+}
+
 void Transformer::multiply(Team& team, size_t columns, const float* x, size_t x_stride,
                            size_t tokens, const Product* products, size_t count) {
   Activations input = quantized_;
   input.x = x;
   input.x_stride = x_stride;
-  constexpr size_t kGrain = 32;  // rows of a panel
   size_t units = 0;
-  for (size_t i = 0; i < count; ++i) units += (products[i].matrix->rows + kGrain - 1) / kGrain;
-  team.parallel([&](uint32_t thread, uint32_t threads) {
-    const Range range = split(units, 1, thread, threads);
-    size_t before = 0;  // units of the products so far
-    for (size_t i = 0; i < count; ++i) {
-      const Product& product = products[i];
-      const Matrix& matrix = *product.matrix;
-      const size_t own = (matrix.rows + kGrain - 1) / kGrain;
-      const size_t first = std::max(range.first, before), last = std::min(range.last, before + own);
-      if (first < last) {
-        LinearTask task;
-        task.weights = matrix.data;
-        task.columns = columns;
-        task.rows = matrix.rows;
-        task.first_row = (first - before) * kGrain;
-        task.last_row = std::min((last - before) * kGrain, matrix.rows);
-        task.activations = &input;
-        task.tokens = tokens;
-        task.y = product.y;
-        task.y_stride = product.y_stride;
-        task.bias = product.bias;
-        task.accumulate = product.accumulate;
-        task.scratch = scratch_ + thread * scratch_stride_;
-        matrix.linear(&task);
-      }
-      before += own;
+  for (size_t i = 0; i < count; ++i)
+    units += (products[i].matrix->rows + kPanelRows - 1) / kPanelRows;
+  // Few tokens: each thread streams its share of the weights. Many: shares are handed out by and
+  // by, as cores are seldom equally fast.
+  const size_t grain = tokens < kManyTokens ? (units + team.threads() - 1) / team.threads()
+                                            : std::max<size_t>(1, units / (16 * team.threads()));
+  size_t next = 0;
+  team.parallel([&](uint32_t thread, uint32_t) {
+    for (;;) {
+      const size_t first = __atomic_fetch_add(&next, grain, __ATOMIC_RELAXED);
+      if (first >= units) return;
+      multiply_units(input, columns, tokens, products, count,
+                     {first, std::min(first + grain, units)}, thread);
     }
   });
 }

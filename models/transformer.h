@@ -75,6 +75,8 @@ class Transformer {
   void quantize(const float* x, size_t columns, size_t token);
   void multiply(Team& team, size_t columns, const float* x, size_t x_stride, size_t tokens,
                 const Product* products, size_t count);
+  void multiply_units(const Activations& input, size_t columns, size_t tokens,
+                      const Product* products, size_t count, Range range, uint32_t thread) const;
   // x += output of the block's last matrix, through a post norm where there is one.
   void add_to_residual(Team& team, const Matrix& matrix, const float* bias, const float* post_norm,
                        const float* input, size_t input_stride, size_t tokens);
