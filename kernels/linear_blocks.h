@@ -518,7 +518,7 @@ constexpr int kFewTokens = 0;
 #elif defined(__AVX2__) || defined(__aarch64__)
 constexpr int kFewTokens = 4;
 #else
-constexpr int kFewTokens = 2;
+constexpr int kFewTokens = 1;
 #endif
 
 template <class F, int kTokens>

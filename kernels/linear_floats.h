@@ -158,26 +158,23 @@ void many_tokens_float(const LinearTask& task, size_t first_row) {
   }
 }
 
+#if defined(__AVX2__) || defined(__aarch64__)
+constexpr size_t kFewFloatTokens = 2;
+#else
+constexpr size_t kFewFloatTokens = 1;
+#endif
+
+// Either way gives the same bits.
 template <class F>
 void linear_floats(const LinearTask& task) {
-  const size_t whole = task.first_row + (task.last_row - task.first_row) / 32 * 32;
-  size_t rest = whole;
-  switch (task.tokens) {
-    case 0:
-      return;
-    case 1:
-      few_tokens_float<F, 1>(task, task.first_token, task.first_row, whole);
-      break;
-    case 2:
-      few_tokens_float<F, 2>(task, task.first_token, task.first_row, whole);
-      break;
-    case 3:
-      few_tokens_float<F, 3>(task, task.first_token, task.first_row, whole);
-      break;
-    default:
-      rest = task.first_row;
+  size_t rest = task.first_row;
+  if (task.tokens <= kFewFloatTokens) {
+    rest += (task.last_row - task.first_row) / 32 * 32;
+    if (task.tokens == 1) few_tokens_float<F, 1>(task, task.first_token, task.first_row, rest);
+    if constexpr (kFewFloatTokens >= 2)
+      if (task.tokens == 2) few_tokens_float<F, 2>(task, task.first_token, task.first_row, rest);
   }
-  if (rest < task.last_row) many_tokens_float<F>(task, rest);
+  if (rest < task.last_row && task.tokens > 0) many_tokens_float<F>(task, rest);
 }
 
 }  // namespace
