@@ -210,7 +210,9 @@ void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t l
 // A panel holds kPanelVectors * kLanes rows; a block of it is [8][kPanelVectors] vectors of
 // weights, then the scales and, if the format has them, the minimums. kPanelTokens x kPanelVectors
 // dot products and sums fill the registers.
-#if defined(__AVX512BW__)
+#if defined(MOTE_ISA_scalar)
+constexpr int kPanelVectors = 1, kPanelTokens = 1;
+#elif defined(__AVX512BW__)
 constexpr int kPanelVectors = 2, kPanelTokens = 6;
 #elif defined(__AVX2__)
 constexpr int kPanelVectors = 2, kPanelTokens = 3;
@@ -218,8 +220,6 @@ constexpr int kPanelVectors = 2, kPanelTokens = 3;
 constexpr int kPanelVectors = 2, kPanelTokens = 6;
 #elif defined(__aarch64__)
 constexpr int kPanelVectors = 4, kPanelTokens = 3;
-#elif defined(MOTE_ISA_scalar)
-constexpr int kPanelVectors = 1, kPanelTokens = 1;
 #else
 constexpr int kPanelVectors = 2, kPanelTokens = 2;
 #endif

@@ -72,7 +72,9 @@ void few_tokens_float(const LinearTask& task, size_t token, size_t first_row, si
 // ---- many tokens ----
 
 // A panel is [columns][kFloatPanelVectors] vectors.
-#if defined(__AVX512BW__) || defined(__AVX2__)
+#if defined(MOTE_ISA_scalar)
+constexpr int kFloatPanelVectors = 2, kFloatPanelTokens = 4;
+#elif defined(__AVX2__)
 constexpr int kFloatPanelVectors = 2, kFloatPanelTokens = 6;
 #elif defined(__aarch64__)
 constexpr int kFloatPanelVectors = 4, kFloatPanelTokens = 6;
@@ -158,7 +160,9 @@ void many_tokens_float(const LinearTask& task, size_t first_row) {
   }
 }
 
-#if defined(__AVX2__) || defined(__aarch64__)
+#if defined(MOTE_ISA_scalar)
+constexpr size_t kFewFloatTokens = 1;
+#elif defined(__AVX2__) || defined(__aarch64__)
 constexpr size_t kFewFloatTokens = 2;
 #else
 constexpr size_t kFewFloatTokens = 1;
