@@ -6,6 +6,14 @@
 namespace mote::MOTE_ISA {
 namespace {
 
+// Hides where an address comes from. The compiler would rather keep a pointer to each of 16 rows
+// than add offsets, and move them to and from vector registers because there are not enough others.
+template <class T>
+MOTE_INLINE T opaque(T value) {
+  __asm__("" : "+r"(value));
+  return value;
+}
+
 MOTE_INLINE __m128i load16(const void* p) {
   return _mm_loadu_si128(static_cast<const __m128i*>(p));
 }
@@ -29,14 +37,16 @@ MOTE_INLINE Floats fma(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a,
 MOTE_INLINE Floats to_float(Ints v) { return _mm512_cvtepi32_ps(v); }
 
 MOTE_INLINE void load_quads(const uint8_t* p, size_t stride, Bytes out[4]) {
+  const size_t four = opaque(4 * stride), twelve = opaque(12 * stride);
   Bytes t[4];
   MOTE_UNROLL
   for (int i = 0; i < 4; ++i) {  // rows i, i + 4, i + 8, i + 12 in the four quarters
-    const uint8_t* row = p + i * stride;
+    const uint8_t* row = p;
+    p = opaque(p + stride);
     t[i] = _mm512_castsi128_si512(load16(row));
-    t[i] = _mm512_mask_broadcast_i32x4(t[i], 0x00f0, load16(row + 4 * stride));
-    t[i] = _mm512_mask_broadcast_i32x4(t[i], 0x0f00, load16(row + 8 * stride));
-    t[i] = _mm512_mask_broadcast_i32x4(t[i], 0xf000, load16(row + 12 * stride));
+    t[i] = _mm512_mask_broadcast_i32x4(t[i], 0x00f0, load16(row + four));
+    t[i] = _mm512_mask_broadcast_i32x4(t[i], 0x0f00, load16(row + 2 * four));
+    t[i] = _mm512_mask_broadcast_i32x4(t[i], 0xf000, load16(row + twelve));
   }
   const Bytes a = _mm512_unpacklo_epi32(t[0], t[1]), b = _mm512_unpackhi_epi32(t[0], t[1]);
   const Bytes c = _mm512_unpacklo_epi32(t[2], t[3]), d = _mm512_unpackhi_epi32(t[2], t[3]);
@@ -91,12 +101,13 @@ MOTE_INLINE Floats fma(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a,
 MOTE_INLINE Floats to_float(Ints v) { return _mm256_cvtepi32_ps(v); }
 
 MOTE_INLINE void load_quads(const uint8_t* p, size_t stride, Bytes out[4]) {
+  const size_t four = opaque(4 * stride);
   Bytes t[4];
   MOTE_UNROLL
   for (int i = 0; i < 4; ++i) {  // rows i, i + 4 in the two halves
-    const uint8_t* row = p + i * stride;
-    t[i] =
-        _mm256_inserti128_si256(_mm256_castsi128_si256(load16(row)), load16(row + 4 * stride), 1);
+    const uint8_t* row = p;
+    p = opaque(p + stride);
+    t[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(load16(row)), load16(row + four), 1);
   }
   const Bytes a = _mm256_unpacklo_epi32(t[0], t[1]), b = _mm256_unpackhi_epi32(t[0], t[1]);
   const Bytes c = _mm256_unpacklo_epi32(t[2], t[3]), d = _mm256_unpackhi_epi32(t[2], t[3]);
