@@ -293,6 +293,12 @@ struct ActivationBlock {
   MOTE_INLINE explicit ActivationBlock(const int8_t* from) : q(from) {}
 };
 
+// Keeps a chain of additions a chain: as a tree it needs more registers than there are.
+MOTE_INLINE Ints in_order(Ints sum) {
+  __asm__("" : "+v"(sum));
+  return sum;
+}
+
 template <Weights kind, int>
 struct Dot {
   Ints sum;
@@ -300,9 +306,9 @@ struct Dot {
   MOTE_INLINE void step(int i, Bytes w, const ActivationBlock& x) {
     const Bytes q = set_int(read<int32_t>(x.q + 4 * i));
     if constexpr (kind == Weights::nibbles)
-      sum = i == 0 ? multiply_pairs(w, q) : add16(sum, multiply_pairs(w, q));
+      sum = in_order(i == 0 ? multiply_pairs(w, q) : add16(sum, multiply_pairs(w, q)));
     else
-      sum = add(sum, widen_pairs(multiply_pairs(magnitude(w), with_sign(q, w))));
+      sum = in_order(add(sum, widen_pairs(multiply_pairs(magnitude(w), with_sign(q, w)))));
   }
   MOTE_INLINE Ints finish(Ints first) {
     if constexpr (kind == Weights::nibbles) return add(widen_pairs(sum), first);
@@ -323,6 +329,12 @@ struct ActivationBlock {
   MOTE_INLINE explicit ActivationBlock(const int8_t* from) : q(from) {}
 };
 
+// Keeps a chain of additions a chain: as a tree it needs more registers than there are.
+MOTE_INLINE Ints in_order(Ints sum) {
+  __asm__("" : "+x"(sum));
+  return sum;
+}
+
 template <Weights, int>
 struct Dot {
   Ints sum;
@@ -331,7 +343,7 @@ struct Dot {
     const Bytes q = set_int(read<int32_t>(x.q + 4 * i));
     const Bytes even_q = _mm_srai_epi16(_mm_slli_epi16(q, 8), 8), odd_q = _mm_srai_epi16(q, 8);
     const Bytes even = _mm_and_si128(w, _mm_set1_epi16(0xff)), odd = _mm_srli_epi16(w, 8);
-    sum = add(sum, add(_mm_madd_epi16(even, even_q), _mm_madd_epi16(odd, odd_q)));
+    sum = in_order(add(sum, add(_mm_madd_epi16(even, even_q), _mm_madd_epi16(odd, odd_q))));
   }
   MOTE_INLINE Ints finish(Ints) { return sum; }
 };
