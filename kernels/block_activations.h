@@ -1,0 +1,138 @@
+// int8 activations as the linear kernels walk them.
+#pragma once
+
+#include "kernels/linear.h"
+
+namespace mote::MOTE_ISA {
+namespace {
+
+// The activations of a token and, `pitch` further, of the next. All offsets are multiples of one: a
+// block has 4 bytes of scales, 8 of corrections and 32 of q, so that x86 addresses all of them with
+// one register per token.
+struct BlockActivations {
+  const int8_t* q;
+  const uint8_t* correction;
+  const uint8_t* scale;
+  const uint8_t* scaled_sum;
+  size_t blocks, pitch;
+
+  MOTE_INLINE BlockActivations(const Activations& a, size_t columns, size_t token)
+      : q(a.q + token * columns),
+        correction(reinterpret_cast<const uint8_t*>(a.correction + token * (columns / 16))),
+        scale(reinterpret_cast<const uint8_t*>(a.scale + token * (columns / 32))),
+        scaled_sum(reinterpret_cast<const uint8_t*>(a.scaled_sum + token * (columns / 32))),
+        blocks(columns / 32),
+        pitch(columns / 32 * sizeof(float)) {}
+  // The refined blocks of one token, which are laid out like a row.
+  MOTE_INLINE BlockActivations(const int8_t* q_, const int32_t* correction_, const float* scale_)
+      : q(q_),
+        correction(reinterpret_cast<const uint8_t*>(correction_)),
+        scale(reinterpret_cast<const uint8_t*>(scale_)),
+        scaled_sum(nullptr),
+        blocks(0),
+        pitch(0) {}
+  MOTE_INLINE void next_block() {
+    q += 32;
+    correction += 8;
+    scale += 4;
+    scaled_sum += 4;
+  }
+  // -kOffset * sum of q: what makes up for weights stored with an offset.
+  template <int kOffset>
+  MOTE_INLINE Ints first(size_t at) const {
+    if constexpr (kOffset == 0) return set_int(0);
+    return shift_right < kOffset == 0
+               ? 0
+               : __builtin_ctz(128 / kOffset) > (set_int(read<int32_t>(correction + 2 * at)));
+  }
+  MOTE_INLINE ActivationBlock block(size_t at) const { return ActivationBlock(q + 8 * at); }
+  MOTE_INLINE Floats scale_at(size_t at) const { return set_float(read<float>(scale + at)); }
+  MOTE_INLINE Floats scaled_sum_at(size_t at) const {
+    return set_float(read<float>(scaled_sum + at));
+  }
+};
+
+// Offsets of the tokens from the first. pin() in every round of a loop makes the compiler keep them
+// in registers: it would rather have a pointer for each array and token, more than there are
+// registers, and then move them to and from vector ones.
+template <int kTokens>
+struct TokenOffsets {
+  size_t at[kTokens];
+  MOTE_INLINE explicit TokenOffsets(size_t pitch) {
+    MOTE_UNROLL
+    for (int t = 0; t < kTokens; ++t) at[t] = t * pitch;
+  }
+  MOTE_INLINE void pin() {
+    MOTE_UNROLL
+    for (int t = 1; t < kTokens; ++t) __asm__("" : "+r"(at[t]));
+  }
+};
+
+// ---- refined blocks ----
+
+constexpr uint32_t kNoBlocks[1] = {kNoBlock};
+
+// Walks the refined blocks of one token.
+struct RefinedBlocks {
+  const uint32_t* block = kNoBlocks;
+  BlockActivations x{nullptr, nullptr, nullptr};
+
+  MOTE_INLINE void start(const Activations& a, size_t token) {
+    if (a.refined == 0) return;
+    block = a.refined_block + token * (a.refined + 1);
+    x = BlockActivations(a.refined_q + token * a.refined * 32,
+                         a.refined_correction + token * a.refined * 2,
+                         a.refined_scale + token * a.refined);
+  }
+  MOTE_INLINE bool at(size_t b) const { return *block == b; }
+  MOTE_INLINE void next() {
+    ++block;
+    x.next_block();
+  }
+};
+
+// Those of several tokens; `block` is the next that any of them has.
+template <int kTokens>
+struct RefinedTokens {
+  RefinedBlocks token[kTokens];
+  size_t block;
+
+  MOTE_INLINE void start(const Activations& a, size_t first_token) {
+    for (int t = 0; t < kTokens; ++t) token[t].start(a, first_token + t);
+    find();
+  }
+  MOTE_INLINE void next() {
+    for (int t = 0; t < kTokens; ++t)
+      if (token[t].at(block)) token[t].next();
+    find();
+  }
+  MOTE_INLINE void find() {
+    block = kNoBlock;
+    for (int t = 0; t < kTokens; ++t) block = *token[t].block < block ? *token[t].block : block;
+  }
+};
+
+// sums += rows [kTokens][kVectors * kLanes].
+template <int kTokens, int kVectors>
+MOTE_INLINE void add_rows(const float* rows, Floats (&sums)[kTokens][kVectors]) {
+  MOTE_UNROLL
+  for (int t = 0; t < kTokens; ++t) {
+    MOTE_UNROLL
+    for (int v = 0; v < kVectors; ++v)
+      sums[t][v] = add(sums[t][v], load_floats(rows + (t * kVectors + v) * kLanes));
+  }
+}
+
+// sums += one refined block of kLanes rows.
+template <class F>
+MOTE_INLINE void multiply_refined(const Block& block, const BlockActivations& x, float* sums) {
+  Dot<F::kWeights, 2> dot;
+  dot.begin(x.first<F::kOffset>(0));
+  MOTE_UNROLL
+  for (int i = 0; i < 8; ++i) dot.step(i, block.w[i], x.block(0));
+  const Floats product = to_float(dot.finish(x.first<F::kOffset>(0)));
+  store_floats(sums, fma(multiply(product, x.scale_at(0)), block.d, load_floats(sums)));
+}
+
+}  // namespace
+}  // namespace mote::MOTE_ISA
