@@ -19,6 +19,9 @@ const std::string kTool = MOTE_BINARY_DIR "/tools/mote";
 
 std::string shell_word(const std::string& text) { return "'" + text + "'"; }
 
+// Where the tool is of another processor the build names an emulator.
+const std::string kRunTool = MOTE_EMULATOR " " + shell_word(kTool);
+
 // max |a - b| over max |b|.
 double relative_error(const std::vector<float>& a, const std::vector<float>& b) {
   EXPECT_EQ(a.size(), b.size());
@@ -44,7 +47,7 @@ class TinyModels : public testing::TestWithParam<const char*> {
       GTEST_SKIP() << "MOTE_SHARED_DIR is not set: it names a folder with goldens/tiny";
     if (!std::filesystem::exists(kTool)) GTEST_SKIP() << "the command line tool is not built";
     file_ = testing::TempDir() + "mote_tiny_" + GetParam() + "_" + std::to_string(::getpid());
-    const std::string command = shell_word(kTool) + " convert " + shell_word(folder_) + " -o " +
+    const std::string command = kRunTool + " convert " + shell_word(folder_) + " -o " +
                                 shell_word(file_ + ".gguf") + " --type f32 2>" +
                                 shell_word(file_ + ".log");
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
@@ -144,8 +147,8 @@ TEST_P(TinyModels, Score) {
 
 // The tool's dump has the names and the packing of the golden file.
 TEST_P(TinyModels, Dump) {
-  const std::string command = shell_word(kTool) + " dump -m " + shell_word(file_ + ".gguf") +
-                              " --input " + shell_word(folder_ + "/golden.safetensors") +
+  const std::string command = kRunTool + " dump -m " + shell_word(file_ + ".gguf") + " --input " +
+                              shell_word(folder_ + "/golden.safetensors") +
                               " --hidden-states --kv f32 -o " + shell_word(file_ + ".out") + " 2>" +
                               shell_word(file_ + ".log");
   ASSERT_EQ(std::system(command.c_str()), 0) << command;

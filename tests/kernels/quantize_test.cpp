@@ -1,4 +1,5 @@
 // Activation quantization equals the oracle bit for bit under every instruction set.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -27,7 +28,7 @@ void expect_same_refinement(const Kernels& kernels, const std::vector<float>& va
   Guarded<int8_t> refined_q(refined * 32);
   Guarded<float> refined_scale(refined), sum(scaled_sum.size());
   Guarded<int32_t> correction(2 * refined);
-  std::memcpy(sum.data(), scaled_sum.data(), scaled_sum.size() * sizeof(float));
+  std::copy(scaled_sum.begin(), scaled_sum.end(), sum.data());
   const RefineTask task = {
       x.data(), values.size(), q.data(),         scale.data(),         sum.data(),
       refined,  block.data(),  refined_q.data(), refined_scale.data(), correction.data()};
