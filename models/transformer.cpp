@@ -8,9 +8,9 @@ namespace mote {
 
 namespace {
 
-// Of the blocks of a layer's input every eighth gets a second int8 vector, of the head's input
-// every second: that divides the divergence from f32 activations by about five and takes a tenth of
-// the time of a prompt.
+// Every sixth block of a layer's input and every second of the head's gets a second int8 vector: those
+// with the largest scales. On SmolLM2 that divides the divergence from float32 activations by ten,
+// costs nothing in decoding, which waits for memory, and a fifth of a prompt's matrix products.
 constexpr size_t kLayerRefinement = 6, kHeadRefinement = 2;
 
 constexpr size_t kPanelRows = 32;  // of a matrix, that a thread takes at a time
