@@ -8,9 +8,10 @@ namespace mote {
 
 namespace {
 
-// Every sixth block of a layer's input and every second of the head's gets a second int8 vector: those
-// with the largest scales. On SmolLM2 that divides the divergence from float32 activations by ten,
-// costs nothing in decoding, which waits for memory, and a fifth of a prompt's matrix products.
+// Every sixth block of a layer's input and every second of the head's gets a second int8 vector:
+// those with the largest scales. On SmolLM2 that divides the divergence from float32 activations by
+// ten, costs nothing in decoding, which waits for memory, and a fifth of a prompt's matrix
+// products.
 constexpr size_t kLayerRefinement = 6, kHeadRefinement = 2;
 
 constexpr size_t kPanelRows = 32;  // of a matrix, that a thread takes at a time
