@@ -10,7 +10,7 @@ namespace {
 
 // Every sixth block of a layer's input and every second of the head's gets a second int8 vector:
 // those with the largest scales. On SmolLM2 that divides the divergence from float32 activations by
-// ten, costs nothing in decoding, which waits for memory, and a fifth of a prompt's matrix
+// seven, costs nothing in decoding, which waits for memory, and a fifth of a prompt's matrix
 // products.
 constexpr size_t kLayerRefinement = 6, kHeadRefinement = 2;
 
