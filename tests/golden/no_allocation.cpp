@@ -155,8 +155,8 @@ TEST_F(NoAllocation, TheWatchSeesEveryKind) {
   seen("free", [] { std::free(memory); });
   seen("calloc", [] { memory = std::calloc(3, 5); });
   std::free(memory);
-  seen("malloc", [] { memory = new int[7]; });
-  delete[] static_cast<int*>(memory);
+  seen("malloc", [] { memory = ::operator new(28); });
+  ::operator delete(memory);
   seen("posix_memalign", [] {
     void* aligned = nullptr;
     if (posix_memalign(&aligned, 64, 64) == 0) memory = aligned;

@@ -125,10 +125,14 @@ TEST_F(Convert, RowsThatAreNoBlocksBecomeF16) {
   const ToolResult result = convert(checkpoint.write(folder_), {"--type", "q8_0"});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_NE(result.err.find("3 tensors"), std::string::npos) << result.err;
-  for (const Json& tensor : run_tool({"inspect", "-m", out(), "--json"}).json()["tensors"])
+  size_t seen = 0;
+  const Json shown = run_tool({"inspect", "-m", out(), "--json"}).json();
+  for (const Json& tensor : shown["tensors"])
     if (tensor["name"] == "blk.1.ffn_down.weight") {
       EXPECT_EQ(tensor["type"], "f16");
+      ++seen;
     }
+  EXPECT_EQ(seen, 1u);
 }
 
 TEST_F(Convert, HalfCheckpointsStayWhatTheyAre) {
@@ -141,7 +145,9 @@ TEST_F(Convert, HalfCheckpointsStayWhatTheyAre) {
     tensor.dtype = "BF16";
   }
   ASSERT_EQ(convert(checkpoint.write(folder_)).status, 0);
-  for (const Json& tensor : run_tool({"inspect", "-m", out(), "--json"}).json()["tensors"])
+  const Json shown = run_tool({"inspect", "-m", out(), "--json"}).json();
+  ASSERT_FALSE(shown["tensors"].empty());
+  for (const Json& tensor : shown["tensors"])
     EXPECT_EQ(tensor["type"], tensor["shape"].size() == 1 ? "f32" : "bf16");
 }
 
