@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -41,6 +40,8 @@ std::atomic<const char*> first_call{nullptr};
 }  // namespace
 
 #ifndef MOTE_CANNOT_WATCH
+// Exported, although the program is built with hidden symbols: the shared libraries must find them.
+#pragma GCC visibility push(default)
 extern "C" {
 
 void* __libc_malloc(size_t);
@@ -84,13 +85,15 @@ void free(void* memory) {
 }
 void* mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
   note("mmap");
-  return reinterpret_cast<void*>(
-      syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
+  using Map = void* (*)(void*, size_t, int, int, int, off_t);
+  static const auto real = reinterpret_cast<Map>(dlsym(RTLD_NEXT, "mmap"));
+  return real(address, bytes, protection, flags, file, offset);
 }
 void* mmap64(void* address, size_t bytes, int protection, int flags, int file, off64_t offset) {
   note("mmap64");
-  return reinterpret_cast<void*>(
-      syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
+  using Map = void* (*)(void*, size_t, int, int, int, off64_t);
+  static const auto real = reinterpret_cast<Map>(dlsym(RTLD_NEXT, "mmap64"));
+  return real(address, bytes, protection, flags, file, offset);
 }
 int brk(void* address) {
   note("brk");
@@ -111,6 +114,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
 }
 
 }  // extern "C"
+#pragma GCC visibility pop
 #endif
 
 namespace mote::test {
