@@ -36,9 +36,18 @@ std::vector<uint8_t> random_weights(Format format, size_t values, Random* random
   }
   std::vector<uint8_t> out = random->bytes(bytes);
   const FormatInfo& info = format_info(format);
+  // Where the scales are, and the minimums.
+  size_t scale = 0, minimum = 0;
+  if (format == Format::q4_1 || format == Format::q5_1 || format == Format::q4_k ||
+      format == Format::q5_k)
+    minimum = 2;
+  if (format == Format::q2_k) scale = 80, minimum = 82;
+  if (format == Format::q3_k) scale = 108;
+  if (format == Format::q6_k) scale = 208;
+  const float most = info.values == 256 ? 0.001f : 0.02f;
   for (size_t at = 0; at < bytes; at += info.bytes) {
-    set_half(&out[at], random->uniform(-0.02f, 0.02f));
-    if (format == Format::q4_1) set_half(&out[at + 2], random->uniform(-0.1f, 0.1f));
+    set_half(&out[at + scale], random->uniform(-most, most));
+    if (minimum) set_half(&out[at + minimum], random->uniform(-5 * most, 5 * most));
   }
   return out;
 }
