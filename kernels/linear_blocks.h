@@ -48,7 +48,7 @@ MOTE_INLINE void multiply_refined(const Block& block, const BlockActivations& x,
 // Whole tiles of rows [first_row, last_row).
 template <class F, int kTokens>
 void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t last_row) {
-  constexpr size_t kRuns = F::kValues / 32, kBlockBytes = kTileRows * F::kBytes;
+  constexpr size_t kRuns = F::kValues / 32, kRunBytes = kTileRows * F::kBytes / kRuns;
   const BlockActivations first_block(*task.activations, task.columns, token);
   TokenOffsets<kTokens> offsets(first_block.pitch);
   const size_t blocks = task.columns / F::kValues, stride = blocks * F::kBytes;
@@ -64,14 +64,14 @@ void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t l
     if (task.activations->refined) std::memset(refined_sums, 0, sizeof refined_sums);
     refined.start(*task.activations, token);
     BlockActivations x = first_block;
-    for (size_t b = 0; b < blocks; ++b, base += F::kBytes, ahead += kBlockBytes) {
-      MOTE_UNROLL
-      for (size_t i = 0; i < kBlockBytes; i += 64) prefetch(ahead + i);
+    for (size_t b = 0; b < blocks; ++b, base += F::kBytes) {
       typename F::Raw raw[kTileVectors];
       MOTE_UNROLL
       for (int v = 0; v < kTileVectors; ++v) raw[v].load(base + v * kLanes * stride, stride);
-      for (size_t run = 0; run < kRuns; ++run, x.next_block()) {
+      for (size_t run = 0; run < kRuns; ++run, ahead += kRunBytes, x.next_block()) {
         offsets.pin();
+        MOTE_UNROLL
+        for (size_t i = 0; i < kRunBytes; i += 64) prefetch(ahead + i);
         const size_t at = b * kRuns + run;
         MOTE_UNROLL
         for (int v = 0; v < kTileVectors; ++v) {

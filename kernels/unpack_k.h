@@ -36,6 +36,22 @@ struct GroupScales {
   }
 };
 
+// Words whose bytes hold upper bits of several runs, shifted so that those of the first and of the
+// last runs come to their place with no more than a shift down.
+template <int words, int up, int down>
+struct UpperBits {
+  Bytes word[2][words];
+  MOTE_INLINE void load(const uint8_t* p, size_t stride) {
+    Bytes raw[words];
+    load_block_words<words / 4>(p, stride, raw);
+    MOTE_UNROLL
+    for (int i = 0; i < words; ++i) {
+      word[0][i] = shift_up(raw[i], up);
+      word[1][i] = shift_down(raw[i], down);
+    }
+  }
+};
+
 namespace formats {
 
 struct q4_k : BlockFormat<144, 256, Weights::nibbles, 0, 1> {
@@ -60,24 +76,24 @@ struct q4_k : BlockFormat<144, 256, Weights::nibbles, 0, 1> {
 
 struct q5_k : BlockFormat<176, 256, Weights::five_bits, 0, 1> {
   struct Raw {
-    Bytes high[8], low[32];
+    UpperBits<8, 4, 0> high;
+    Bytes low[32];
     GroupScales scales;
     MOTE_INLINE void load(const uint8_t* p, size_t stride) {
       Bytes words[4];
       load_quads(p, stride, words);
       scales.load(words);
-      load_block_words<2>(p + 16, stride, high);
+      high.load(p + 16, stride);
       load_block_words<8>(p + 48, stride, low);
     }
     MOTE_INLINE void unpack(size_t run, Block* out) const {
       scales.give(run, out);
       const Bytes* from = low + run / 2 * 8;
-      const int shift = static_cast<int>(run % 2) * 4;
+      const Bytes* upper = high.word[run / 4];
+      const int shift = static_cast<int>(run % 2) * 4, upper_shift = static_cast<int>(run % 4);
       MOTE_UNROLL
-      for (int i = 0; i < 8; ++i) {
-        const Bytes fifth = shift_up(field(high[i], static_cast<int>(run), 1), 4);
-        out->w[i] = bits_or(field(from[i], shift, 15), fifth);
-      }
+      for (int i = 0; i < 8; ++i)
+        out->w[i] = bits_or(field(from[i], shift, 15), field(upper[i], upper_shift, 16));
     }
   };
 };
@@ -116,10 +132,11 @@ struct q2_k : BlockFormat<84, 256, Weights::six_bits, 0, 2> {
 // s >= 0, else |s| * q - 4 * |s|: products that are not negative, and what to subtract.
 struct q3_k : BlockFormat<110, 256, Weights::bytes, kByteOffset, 0> {
   struct Raw {
-    Bytes high[8], low[16], scales[4];  // scales of groups 4 i .. 4 i + 3, 0..63
+    UpperBits<8, 2, 2> high;
+    Bytes low[16], scales[4];  // scales of groups 4 i .. 4 i + 3, 0..63
     Floats d;
     MOTE_INLINE void load(const uint8_t* p, size_t stride) {
-      load_block_words<2>(p, stride, high);
+      high.load(p, stride);
       load_block_words<4>(p + 32, stride, low);
       Bytes last[4];  // from the last two bytes of `low` on
       load_quads(p + 94, stride, last);
@@ -137,6 +154,7 @@ struct q3_k : BlockFormat<110, 256, Weights::bytes, kByteOffset, 0> {
     MOTE_INLINE void unpack(size_t run, Block* out) const {
       out->d = d;
       const Bytes* from = low + run / 4 * 8;
+      const Bytes* upper = high.word[run / 4];
       const int shift = static_cast<int>(run % 4) * 2;
       MOTE_UNROLL
       for (int group = 0; group < 2; ++group) {
@@ -150,7 +168,7 @@ struct q3_k : BlockFormat<110, 256, Weights::bytes, kByteOffset, 0> {
                            set_bytes(kByteOffset));
         MOTE_UNROLL
         for (int i = 4 * group; i < 4 * group + 4; ++i) {
-          const Bytes third = shift_up(field(high[i], static_cast<int>(run), 1), 2);
+          const Bytes third = field(upper[i], static_cast<int>(run % 4), 4);
           const Bytes level = bits_xor(bits_or(field(from[i], shift, 3), third), flip);
           out->w[i] = subtract_bytes(multiply_levels(level, factor), less);
         }
@@ -161,11 +179,12 @@ struct q3_k : BlockFormat<110, 256, Weights::bytes, kByteOffset, 0> {
 
 struct q6_k : BlockFormat<210, 256, Weights::six_bits, 32, 0, 2> {
   struct Raw {
-    Bytes low[32], high[16], scales[4];
+    UpperBits<16, 4, 0> high;
+    Bytes low[32], scales[4];
     Floats d;
     MOTE_INLINE void load(const uint8_t* p, size_t stride) {
       load_block_words<8>(p, stride, low);
-      load_block_words<4>(p + 128, stride, high);
+      high.load(p + 128, stride);
       load_quads(p + 192, stride, scales);
       d = high_f16(load_words(p + 206, stride));
     }
@@ -173,17 +192,16 @@ struct q6_k : BlockFormat<210, 256, Weights::six_bits, 32, 0, 2> {
       out->d = d;
       const size_t half = run / 4, quarter = run % 4;
       const Bytes* from = low + half * 16 + quarter % 2 * 8;
-      const Bytes* upper = high + half * 8;
+      const Bytes* upper = high.word[quarter / 2] + half * 8;
       const int shift = static_cast<int>(quarter / 2) * 4;
-      const int upper_shift = static_cast<int>(quarter) * 2;
+      const int upper_shift = static_cast<int>(quarter % 2) * 2;
       MOTE_UNROLL
       for (int group = 0; group < 2; ++group)
         out->scale[group] =
             to_float(signed_byte_of(scales[run / 2], static_cast<int>(run % 2) * 2 + group));
       MOTE_UNROLL
       for (int i = 0; i < 8; ++i)
-        out->w[i] =
-            bits_or(field(from[i], shift, 15), shift_up(field(upper[i], upper_shift, 3), 4));
+        out->w[i] = bits_or(field(from[i], shift, 15), field(upper[i], upper_shift, 48));
     }
   };
 };
