@@ -65,7 +65,7 @@ void set_rope_keys(const Config& config, const RopeSettings& rope, const std::st
     keys->set(prefix + "freq_base_swa", static_cast<float>(rope.local_base));
   if (rope.type == "default" || rope.type == "llama3") return;
   if (rope.type != "linear" && rope.type != "yarn")
-    rope.parameters.fail("rope_type",
+    rope.parameters.fail(rope.parameters.has("rope_type") ? "rope_type" : "type",
                          "expected default, linear, llama3 or yarn, found " + rope.type);
   const double factor = rope.parameters.real("factor");
   if (factor < 1.0) rope.parameters.fail("factor", "expected at least 1");
