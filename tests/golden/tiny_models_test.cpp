@@ -173,8 +173,8 @@ INSTANTIATE_TEST_SUITE_P(Llama, TinyModels,
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Relatives, TinyModels,
                          testing::Values("mistral-sliding-window", "qwen2", "qwen3", "phi3",
-                                         "smollm3", "granite", "olmo2", "stablelm", "gemma2",
-                                         "gemma3-text"),
+                                         "smollm3", "granite", "olmo2", "stablelm", "starcoder2",
+                                         "gemma2", "gemma3-text"),
                          test_name);
 
 }  // namespace

@@ -51,6 +51,14 @@ constexpr TensorRule kFusedFeedForward[] = {
     {MOTE_LAYER "mlp.gate_up_proj.weight", MOTE_BLOCK "ffn_up.weight", S::gate_up, S::hidden},
     {MOTE_LAYER "mlp.down_proj.weight", MOTE_BLOCK "ffn_down.weight", S::hidden, S::feed_forward},
 };
+constexpr TensorRule kPlainFeedForward[] = {
+    {MOTE_LAYER "mlp.c_fc.weight", MOTE_BLOCK "ffn_up.weight", S::feed_forward, S::hidden},
+    {MOTE_LAYER "mlp.c_fc.bias", MOTE_BLOCK "ffn_up.bias", S::feed_forward, S::none, Role::plain,
+     kMlpBias},
+    {MOTE_LAYER "mlp.c_proj.weight", MOTE_BLOCK "ffn_down.weight", S::hidden, S::feed_forward},
+    {MOTE_LAYER "mlp.c_proj.bias", MOTE_BLOCK "ffn_down.bias", S::hidden, S::none, Role::plain,
+     kMlpBias},
+};
 
 // Norms: before both blocks, ...
 constexpr TensorRule kNormsBefore[] = {
@@ -99,6 +107,8 @@ constexpr Tensors kQwen3Tensors[] = {kEnds, kNormsBefore, kAttention, kHeadNorms
 constexpr Tensors kPhi3Tensors[] = {kEnds, kNormsBefore, kFusedAttention, kFusedFeedForward};
 constexpr Tensors kOlmo2Tensors[] = {kEnds, kNormsBehind, kAttention, kAllHeadsNorms, kFeedForward};
 constexpr Tensors kStableLmTensors[] = {kEnds, kNormsBefore, kNormBiases, kAttention, kFeedForward};
+constexpr Tensors kStarCoder2Tensors[] = {kEnds, kNormsBefore, kNormBiases, kAttention,
+                                          kPlainFeedForward};
 constexpr Tensors kGemma2Tensors[] = {kEnds, kNormsBeforeToo, kNormsBehind, kAttention,
                                       kFeedForward};
 constexpr Tensors kGemma3Tensors[] = {kEnds,      kNormsBeforeToo, kNormsBehind,
@@ -122,6 +132,8 @@ constexpr SwitchRule kStableLmSwitches[] = {
     {"use_qkv_bias", false, kQkvBias},
     {"use_parallel_residual", false, kFeedForwardNorm, true},
 };
+constexpr SwitchRule kStarCoder2Switches[] = {
+    kTiedByDefault, kTwoNorms, {"use_bias", true, kQkvBias | kOutputBias | kMlpBias}};
 
 constexpr KeyRule kRmsEpsilon = {"rms_norm_eps", "attention.layer_norm_rms_epsilon", K::real, 1e-6};
 constexpr KeyRule kRmsEpsilonOfPhi = {"rms_norm_eps", "attention.layer_norm_rms_epsilon", K::real,
@@ -140,6 +152,8 @@ constexpr KeyRule kStableLmKeys[] = {
     {"layer_norm_eps", "attention.layer_norm_epsilon", K::real, 1e-5},
     {"use_parallel_residual", "use_parallel_residual", K::boolean, 0},
 };
+constexpr KeyRule kStarCoder2Keys[] = {
+    {"norm_epsilon", "attention.layer_norm_epsilon", K::real, 1e-5}};
 constexpr KeyRule kGemma2Keys[] = {
     kRmsEpsilon,
     kScoreScale,
@@ -158,6 +172,7 @@ constexpr Demand kCausal = {"use_bidirectional_attention", "false"};
 constexpr Demand kLlamaDemands[] = {kSilu};
 constexpr Demand kSmolLm3Demands[] = {kSilu, {"use_sliding_window", "false"}};
 constexpr Demand kStableLmDemands[] = {kSilu, {"qk_layernorm", "false"}};
+constexpr Demand kStarCoder2Demands[] = {{"hidden_act", "\"gelu_pytorch_tanh\""}};
 constexpr Demand kGemma2Demands[] = {kGelu, kCausal};
 constexpr Demand kGemma3Demands[] = {kGelu, kCausal, {"attn_logit_softcapping", "null"}};
 
@@ -192,6 +207,8 @@ constexpr ImportArchitecture kArchitectures[] = {
     {"Olmo2ForCausalLM", "olmo2", kOlmo2Tensors, kOlmo2Switches, kPhi3Keys, kLlamaDemands, false},
     {"StableLmForCausalLM", "stablelm", kStableLmTensors, kStableLmSwitches, kStableLmKeys,
      kStableLmDemands, false, 0.0f, 0, kNoWindow, kQuarter},
+    {"Starcoder2ForCausalLM", "starcoder2", kStarCoder2Tensors, kStarCoder2Switches,
+     kStarCoder2Keys, kStarCoder2Demands, false, 0.0f, 0, kWindow},
     {"Gemma2ForCausalLM", "gemma2", kGemma2Tensors, kGemmaSwitches, kGemma2Keys, kGemma2Demands,
      false, 1.0f, 256, kSecondLayers, kWholeHead},
     {"Gemma3ForCausalLM", "gemma3", kGemma3Tensors, kGemmaSwitches, kGemma3Keys, kGemma3Demands,
