@@ -56,8 +56,7 @@ bool answer(const Session& session, const SamplingOptions& sampling, Conversatio
 
 int chat(const ModelOptions& options, const SamplingOptions& sampling, const std::string* system) {
   const Model model(options.path);
-  model.need(MOTE_TASK_CHAT,
-             "chat template, so there is no conversation with it; mote generate continues a text");
+  model.need_chat("mote generate continues a text");
   const Session session(model, session_options(model, options));
   Conversation conversation(system);
   const bool terminal = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
