@@ -16,6 +16,7 @@
 
 #include "tests/support/forward_rows.h"
 #include "tests/support/safetensors.h"
+#include "tests/support/session_state.h"
 
 namespace mote::test {
 namespace {
@@ -36,6 +37,18 @@ class SmolLm2 : public testing::Test {
     std::ifstream(folder + "smollm2.json") >> json_;
     tensors_ = SafeTensors(folder + "smollm2.safetensors");
     return true;
+  }
+
+  // Of the reference's windows of 512 tokens, all but the first of each.
+  std::vector<float> eval_nll(uint32_t kv) {
+    const auto ids = tensors_.ints("eval.ids");
+    const size_t windows = ids.size() / 512;
+    std::vector<float> nll(windows * 511);
+    Session session(*model_, SessionOptions(512, 0, 2, kv));
+    for (size_t w = 0; w < windows; ++w)
+      EXPECT_EQ(mote_score(session, ids.data() + w * 512, 512, nll.data() + w * 511), MOTE_OK)
+          << mote_last_error();
+    return nll;
   }
 
   std::unique_ptr<Model> model_;
@@ -147,19 +160,13 @@ TEST_F(SmolLm2, LikelihoodOfTheEvalText) {
     EXPECT_EQ(tokenize(session, text), ids) << "the text does not give the reference's tokens";
   }
   const auto reference = tensors_.floats("eval.nll");
-  const size_t windows = ids.size() / 512;
-  ASSERT_EQ(reference.size(), windows * 511);
-  Session session(*model_, SessionOptions(512, 0, 2));
+  const std::vector<float> nll = eval_nll(MOTE_KV_F16);
+  ASSERT_EQ(reference.size(), nll.size());
   double sum = 0, expected = 0, squares = 0;
-  for (size_t w = 0; w < windows; ++w) {
-    std::vector<float> nll(511);
-    ASSERT_EQ(mote_score(session, ids.data() + w * 512, 512, nll.data()), MOTE_OK)
-        << mote_last_error();
-    for (size_t i = 0; i < 511; ++i) {
-      sum += nll[i];
-      expected += reference[w * 511 + i];
-      squares += std::pow(nll[i] - reference[w * 511 + i], 2);
-    }
+  for (size_t i = 0; i < nll.size(); ++i) {
+    sum += nll[i];
+    expected += reference[i];
+    squares += std::pow(nll[i] - reference[i], 2);
   }
   const double n = static_cast<double>(reference.size());
   std::printf("mean NLL %.5f, reference %.5f (%+.3f %%), rms of the difference per token %.4f\n",
@@ -167,6 +174,75 @@ TEST_F(SmolLm2, LikelihoodOfTheEvalText) {
   EXPECT_NEAR(expected / n, json_["eval"]["mean_nll"].get<double>(), 1e-4);
   EXPECT_LE(std::fabs(sum / expected - 1), 0.0015);
   EXPECT_LE(std::sqrt(squares / n), 0.12);
+}
+
+// A cache of a little more than half the size costs next to nothing.
+TEST_F(SmolLm2, LikelihoodWithQ8Cache) {
+  NEED_REFERENCES();
+  const std::vector<float> half = eval_nll(MOTE_KV_F16), eighth = eval_nll(MOTE_KV_Q8_0);
+  ASSERT_EQ(half.size(), eighth.size());
+  double sum = 0, expected = 0, squares = 0;
+  for (size_t i = 0; i < half.size(); ++i) {
+    sum += eighth[i];
+    expected += half[i];
+    squares += std::pow(eighth[i] - half[i], 2);
+  }
+  const double n = static_cast<double>(half.size());
+  std::printf("mean NLL %.5f with q8_0, %.5f with f16 (%+.4f %%), rms of the difference %.4f\n",
+              sum / n, expected / n, (sum / expected - 1) * 100, std::sqrt(squares / n));
+  EXPECT_LE(std::fabs(sum / expected - 1), 0.002);
+  EXPECT_LE(std::sqrt(squares / n), 0.12);
+}
+
+// Saved in the middle of an answer, restored by another process: its tokens and logits go on as
+// they would have.
+TEST_F(SmolLm2, ContinuesInANewProcess) {
+  namespace fs = std::filesystem;
+  const char* child = child_argument();
+  const std::string folder =
+      child ? child
+            : (fs::temp_directory_path() / ("mote_smollm2_" + std::to_string(::getpid()))).string();
+  const std::string text = "The history of the steam engine begins in the first century, when";
+  const auto go_on = [&](mote_session* session, std::vector<int32_t> ids) {
+    GenerateOptions options(24);
+    options.temperature = 0.8f;
+    options.seed = 7;
+    const Generation got = generate(session, prompt_of(ids), options);
+    EXPECT_EQ(got.result.reused_tokens, got.result.prompt_tokens - 1);
+    ids.insert(ids.end(), got.ids.begin(), got.ids.end());
+    const float* logits = nullptr;
+    EXPECT_EQ(mote_session_append(session, ids.data(), 5, 0, &logits), MOTE_OK);
+    std::vector<uint8_t> bytes(4 * ids.size() + 4 * model_spec(*model_).vocabulary);
+    std::memcpy(bytes.data(), ids.data(), 4 * ids.size());
+    std::memcpy(bytes.data() + 4 * ids.size(), logits, 4 * model_spec(*model_).vocabulary);
+    return bytes;
+  };
+  if (child) {
+    Session session(*model_, SessionOptions(256, 64, 1));
+    std::vector<int32_t> ids(read_bytes(folder + "/ids").size() / 4);
+    std::memcpy(ids.data(), read_bytes(folder + "/ids").data(), ids.size() * 4);
+    ASSERT_EQ(restore(session, read_bytes(folder + "/state")), MOTE_OK) << mote_last_error();
+    write_bytes(folder + "/rows", go_on(session, ids));
+    return;
+  }
+  fs::create_directory(folder);
+  Session session(*model_, SessionOptions(256, 64, 2));
+  std::vector<int32_t> ids = tokenize(session, text);
+  const Generation first = generate(session, prompt_of(ids), GenerateOptions(30));
+  ids.insert(ids.end(), first.ids.begin(), first.ids.end());
+  const auto start = std::chrono::steady_clock::now();
+  const auto state = saved(session);
+  const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+  std::printf("state of %zu tokens: %zu bytes, saved in %.1f ms\n", ids.size(), state.size(),
+              time.count());
+  std::vector<uint8_t> id_bytes(4 * ids.size());
+  std::memcpy(id_bytes.data(), ids.data(), id_bytes.size());
+  write_bytes(folder + "/ids", id_bytes);
+  write_bytes(folder + "/state", state);
+  const auto expected = go_on(session, ids);
+  EXPECT_TRUE(run_test_again("SmolLm2.ContinuesInANewProcess", folder));
+  EXPECT_TRUE(read_bytes(folder + "/rows") == expected);
+  fs::remove_all(folder);
 }
 
 TEST_F(SmolLm2, KnowsTheCapitalOfFrance) {
