@@ -37,13 +37,21 @@ struct BlockActivations {
     scale += 4;
     scaled_sum += 4;
   }
+  // -128 * sum of q, of all 32 or of a half.
+  template <int kGroups, int kGroup>
+  MOTE_INLINE Ints sum_at(size_t at) const {
+    const uint8_t* p = correction + 2 * at;
+    if constexpr (kGroups == 1) return set_int(read<int32_t>(p));
+    if constexpr (kGroup == 0) return set_int(read<int32_t>(p + 4));
+    return set_int(read<int32_t>(p) - read<int32_t>(p + 4));
+  }
   // -kOffset * sum of q: what makes up for weights stored with an offset.
-  template <int kOffset>
+  template <int kOffset, int kGroups = 1, int kGroup = 0>
   MOTE_INLINE Ints first(size_t at) const {
     if constexpr (kOffset == 0) return set_int(0);
     return shift_right < kOffset == 0
                ? 0
-               : __builtin_ctz(128 / kOffset) > (set_int(read<int32_t>(correction + 2 * at)));
+               : __builtin_ctz(128 / kOffset) > (sum_at<kGroups, kGroup>(at));
   }
   MOTE_INLINE ActivationBlock block(size_t at) const { return ActivationBlock(q + 8 * at); }
   MOTE_INLINE Floats scale_at(size_t at) const { return set_float(read<float>(scale + at)); }
@@ -121,17 +129,6 @@ MOTE_INLINE void add_rows(const float* rows, Floats (&sums)[kTokens][kVectors]) 
     for (int v = 0; v < kVectors; ++v)
       sums[t][v] = add(sums[t][v], load_floats(rows + (t * kVectors + v) * kLanes));
   }
-}
-
-// sums += one refined block of kLanes rows.
-template <class F>
-MOTE_INLINE void multiply_refined(const Block& block, const BlockActivations& x, float* sums) {
-  Dot<F::kWeights, 2> dot;
-  dot.begin(x.first<F::kOffset>(0));
-  MOTE_UNROLL
-  for (int i = 0; i < 8; ++i) dot.step(i, block.w[i], x.block(0));
-  const Floats product = to_float(dot.finish(x.first<F::kOffset>(0)));
-  store_floats(sums, fma(multiply(product, x.scale_at(0)), block.d, load_floats(sums)));
 }
 
 }  // namespace

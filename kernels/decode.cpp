@@ -1,6 +1,7 @@
 // Rows of an embedding table as f32: each value is exactly that of quant::decode.
 #include "kernels/declarations.h"
 #include "kernels/simd_int8.h"
+#include "quant/quant.h"
 
 namespace mote::MOTE_ISA {
 namespace {
@@ -46,5 +47,21 @@ void decode_q8_0(float* y, const uint8_t* row, size_t n) {
     for (int i = 0; i < 32; ++i) y[i] = scale * static_cast<float>(q[i]);
   }
 }
+
+// One row per token is too little to be worth a second way.
+#define DECODE(format)                                           \
+  void decode_##format(float* y, const uint8_t* row, size_t n) { \
+    quant::decode(Format::format, row, n, y);                    \
+  }
+DECODE(q5_0)
+DECODE(q5_1)
+DECODE(q2_k)
+DECODE(q3_k)
+DECODE(q4_k)
+DECODE(q5_k)
+DECODE(q6_k)
+DECODE(iq4_nl)
+DECODE(iq4_xs)
+#undef DECODE
 
 }  // namespace mote::MOTE_ISA

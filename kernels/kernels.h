@@ -59,12 +59,16 @@ struct RefineTask {
 //   acc = fma(float(dot) * scale[t][b], d[r][b], acc)
 // then, where the format has a minimum m,
 //   acc = fma(m[r][b], scaled_sum[t][b], acc)
-// with dot the exact int32 dot product of the block. Float formats:
+// with dot the exact int32 dot product of the block. Formats with integer scales s of 16 columns:
+// dot = the exact s1 * dot1 + s2 * dot2, and both minimums in turn,
+//   acc = fma(m[r][b][h], float(sum of the 16 q) * scale[t][b], acc).
+// Float formats:
 //   acc = fma(x[t][c], w[r][c], acc)
 // A second accumulator takes the refined blocks, also ascending:
 //   acc2 = fma(float(dot2) * refined_scale[t][n], d[r][b], acc2)
-// and where there are any, acc + acc2 is the sum. Then bias, then the old y are added. Instruction
-// sets without fma multiply and add.
+// (their part of the minimum is in scaled_sum, or added likewise) and where there are any, acc +
+// acc2 is the sum. Then bias, then the old y are added. Instruction sets without fma multiply and
+// add.
 struct LinearTask {
   const uint8_t* weights = nullptr;  // [rows][columns] in the format; any alignment
   size_t columns = 0;                // whole blocks

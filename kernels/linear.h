@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/kernels.h"
-#include "kernels/unpack.h"
+#include "kernels/unpack_k.h"
 
 namespace mote::MOTE_ISA {
 namespace {

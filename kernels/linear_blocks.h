@@ -1,24 +1,23 @@
-// Linear layers with weights in blocks of 32 and int8 activations. Few tokens: a tile of rows is
+// Linear layers with weights in blocks and int8 activations. Few tokens: a tile of rows is
 // unpacked in registers and multiplied at once. Many tokens: it is unpacked into a panel, which
 // then serves all tokens.
 #pragma once
 
-#include "kernels/block_activations.h"
 #include "kernels/linear_panels.h"
 
 namespace mote::MOTE_ISA {
 namespace {
 
-// sums[t] += one block of kLanes rows times token t.
+// sums[t] += 32 columns of kLanes rows times token t.
 template <class F, int kTokens>
 MOTE_INLINE void multiply_block(const Block& block, const BlockActivations& x,
                                 const TokenOffsets<kTokens>& offsets, Floats* sums, int pitch) {
   // Short chains where one would be long: waiting instructions fill the scheduler, and the loads
   // behind them start late.
-  constexpr int kChains = kTokens == 1 ? 4 : kTokens <= 3 ? 2 : 1;
-  Dot<F::kWeights, kChains> dots[kTokens];
+  constexpr int kChains = (kTokens == 1 ? 4 : kTokens <= 3 ? 2 : F::kGroups) / F::kGroups;
+  BlockDot<F, kChains> dots[kTokens];
   MOTE_UNROLL
-  for (int t = 0; t < kTokens; ++t) dots[t].begin(x.first<F::kOffset>(offsets.at[t]));
+  for (int t = 0; t < kTokens; ++t) dots[t].begin(x, offsets.at[t]);
   MOTE_UNROLL
   for (int i = 0; i < 8; ++i) {
     MOTE_UNROLL
@@ -27,19 +26,32 @@ MOTE_INLINE void multiply_block(const Block& block, const BlockActivations& x,
   MOTE_UNROLL
   for (int t = 0; t < kTokens; ++t) {
     const size_t at = offsets.at[t];
-    const Floats dot = to_float(dots[t].finish(x.first<F::kOffset>(at)));
+    const Floats dot = dots[t].finish(x, at, block.scale);
     Floats& sum = sums[t * pitch];
     sum = fma(multiply(dot, x.scale_at(at)), block.d, sum);
-    if constexpr (F::kHasMinimum) sum = fma(block.m, x.scaled_sum_at(at), sum);
+    sum = add_minimums<F, false>(sum, block.m, x, at);
   }
+}
+
+// sums += 32 columns of kLanes rows times the refined block at x.
+template <class F>
+MOTE_INLINE void multiply_refined(const Block& block, const BlockActivations& x, float* sums) {
+  BlockDot<F, 2> dot;
+  dot.begin(x, 0);
+  MOTE_UNROLL
+  for (int i = 0; i < 8; ++i) dot.step(i, block.w[i], x.block(0));
+  const Floats product = multiply(dot.finish(x, 0, block.scale), x.scale_at(0));
+  const Floats sum = fma(product, block.d, load_floats(sums));
+  store_floats(sums, add_minimums<F, true>(sum, block.m, x, 0));
 }
 
 // Whole tiles of rows [first_row, last_row).
 template <class F, int kTokens>
 void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t last_row) {
+  constexpr size_t kRuns = F::kValues / 32, kRunBytes = kTileRows * F::kBytes / kRuns;
   const BlockActivations first_block(*task.activations, task.columns, token);
   TokenOffsets<kTokens> offsets(first_block.pitch);
-  const size_t blocks = first_block.blocks, stride = blocks * F::kBytes;
+  const size_t blocks = task.columns / F::kValues, stride = blocks * F::kBytes;
   for (size_t row = first_row; row < last_row; row += kTileRows) {
     const uint8_t* base = task.weights + row * stride;
     const uint8_t* ahead = base + 2 * kTileRows * stride;
@@ -52,22 +64,27 @@ void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t l
     if (task.activations->refined) std::memset(refined_sums, 0, sizeof refined_sums);
     refined.start(*task.activations, token);
     BlockActivations x = first_block;
-    for (size_t b = 0; b < blocks; ++b, x.next_block()) {
-      offsets.pin();
+    for (size_t b = 0; b < blocks; ++b, base += F::kBytes) {
+      typename F::Raw raw[kTileVectors];
       MOTE_UNROLL
-      for (size_t i = 0; i < kTileRows * F::kBytes; i += 64)
-        prefetch(ahead + b * kTileRows * F::kBytes + i);
-      MOTE_UNROLL
-      for (int v = 0; v < kTileVectors; ++v) {
-        Block block;
-        F::unpack(base + b * F::kBytes + v * kLanes * stride, stride, &block);
-        multiply_block<F, kTokens>(block, x, offsets, &sums[0][v], kTileVectors);
-        if (b != refined.block) continue;
-        for (int t = 0; t < kTokens; ++t)
-          if (refined.token[t].at(b))
-            multiply_refined<F>(block, refined.token[t].x, refined_sums[t] + v * kLanes);
+      for (int v = 0; v < kTileVectors; ++v) raw[v].load(base + v * kLanes * stride, stride);
+      for (size_t run = 0; run < kRuns; ++run, ahead += kRunBytes, x.next_block()) {
+        offsets.pin();
+        MOTE_UNROLL
+        for (size_t i = 0; i < kRunBytes; i += 64) prefetch(ahead + i);
+        const size_t at = b * kRuns + run;
+        MOTE_UNROLL
+        for (int v = 0; v < kTileVectors; ++v) {
+          Block block;
+          raw[v].unpack(run, &block);
+          multiply_block<F, kTokens>(block, x, offsets, &sums[0][v], kTileVectors);
+          if (at != refined.block) continue;
+          for (int t = 0; t < kTokens; ++t)
+            if (refined.token[t].at(at))
+              multiply_refined<F>(block, refined.token[t].x, refined_sums[t] + v * kLanes);
+        }
+        if (at == refined.block) refined.next();
       }
-      if (b == refined.block) refined.next();
     }
     if (task.activations->refined) add_rows(refined_sums[0], sums);
     float spill[kTokens][kTileRows];

@@ -2,13 +2,14 @@
 // serves all tokens.
 #pragma once
 
-#include "kernels/block_activations.h"
+#include "kernels/block_dot.h"
 
 namespace mote::MOTE_ISA {
 namespace {
 
-// A panel holds kPanelVectors * kLanes rows; a block of it is [8][kPanelVectors] vectors of
-// weights, then the scales and, if the format has them, the minimums. kPanelTokens x kPanelVectors
+// A panel holds kPanelVectors * kLanes rows; 32 columns of it are [8][kPanelVectors] vectors of
+// weights, then the scales and, if the format has them, the minimums and the scales of 16 columns
+// each. kPanelTokens x kPanelVectors
 // dot products and sums fill the registers.
 #if defined(MOTE_ISA_scalar)
 constexpr int kPanelVectors = 1, kPanelTokens = 1;
@@ -27,20 +28,43 @@ constexpr size_t kPanelRows = kPanelVectors * kLanes;
 constexpr size_t kVectorBytes = sizeof(Bytes);
 static_assert(32 % kPanelRows == 0);
 
-template <class F>
-constexpr size_t panel_block_bytes() {
-  return (8 + 1 + F::kHasMinimum) * kPanelVectors * kVectorBytes;
-}
-
-// Panels of unsigned bytes have the same offset for all formats that have one: the one whose
-// correction is stored.
+// What a panel is, whatever format it came from: formats that are alike share the loops. Unsigned
+// bytes have the same offset for all formats that have one: the one whose correction is stored.
+template <Weights weights, int offset, int minimums, int groups>
+struct PanelForm {
+  static constexpr Weights kWeights = weights;
+  static constexpr int kOffset = offset, kMinimums = minimums, kGroups = groups;
+  static constexpr int kScaleVectors = 1 + minimums + (groups == 2 ? 2 : 0);
+  static constexpr size_t kWeightBytes = 8 * kPanelVectors * kVectorBytes;
+  static constexpr size_t kBytes = kWeightBytes + kScaleVectors * kPanelRows * sizeof(float);
+  // Where the scales of vector v are: of all 32 columns, minimum i, those of 16 columns.
+  static MOTE_INLINE float* scale(uint8_t* block, int v) {
+    return reinterpret_cast<float*>(block + kWeightBytes) + v * kLanes;
+  }
+  static MOTE_INLINE Floats d(const uint8_t* block, int v) {
+    return load_floats(scale(const_cast<uint8_t*>(block), v));
+  }
+  static MOTE_INLINE void minimums_at(const uint8_t* block, int v, Floats* out) {
+    MOTE_UNROLL
+    for (int i = 0; i < minimums; ++i)
+      out[i] = load_floats(scale(const_cast<uint8_t*>(block), v) + (1 + i) * kPanelRows);
+  }
+  static MOTE_INLINE void group_scales(const uint8_t* block, int v, Floats* out) {
+    MOTE_UNROLL
+    for (int i = 0; i < (groups == 2 ? 2 : 0); ++i)
+      out[i] = load_floats(scale(const_cast<uint8_t*>(block), v) + (1 + minimums + i) * kPanelRows);
+  }
+};
 template <class F>
 constexpr bool kRaised = kByteOffset != 0 && F::kOffset != 0;
+template <class F>
+using PanelOf = PanelForm<kByteOffset != 0 ? Weights::bytes : F::kWeights,
+                          kRaised<F> ? kByteOffset : F::kOffset, F::kMinimums, F::kGroups>;
 
 template <class F>
-MOTE_INLINE void fill_panel_block(const uint8_t* p, size_t stride, uint8_t* panel) {
+MOTE_INLINE void fill_panel_run(const typename F::Raw& raw, size_t run, uint8_t* panel) {
   Block block;
-  F::unpack(p, stride, &block);
+  raw.unpack(run, &block);
   MOTE_UNROLL
   for (int i = 0; i < 8; ++i)
     if constexpr (kRaised<F> && F::kOffset != kByteOffset)
@@ -55,9 +79,24 @@ MOTE_INLINE void fill_panel_block(const uint8_t* p, size_t stride, uint8_t* pane
 #endif
   MOTE_UNROLL
   for (int i = 0; i < 8; ++i) store_bytes(panel + i * kPanelVectors * kVectorBytes, block.w[i]);
-  auto* scales = reinterpret_cast<float*>(panel + 8 * kPanelVectors * kVectorBytes);
+  float* scales = PanelOf<F>::scale(panel, 0);
   store_floats(scales, block.d);
-  if constexpr (F::kHasMinimum) store_floats(scales + kPanelRows, block.m);
+  MOTE_UNROLL
+  for (int i = 0; i < F::kMinimums; ++i) store_floats(scales += kPanelRows, block.m[i]);
+  if constexpr (F::kGroups == 2) {
+    store_floats(scales += kPanelRows, block.scale[0]);
+    store_floats(scales + kPanelRows, block.scale[1]);
+  }
+}
+
+// One block of a vector of rows.
+template <class F>
+MOTE_INLINE uint8_t* fill_panel_block(const uint8_t* p, size_t stride, uint8_t* panel) {
+  typename F::Raw raw;
+  raw.load(p, stride);
+  for (size_t run = 0; run < F::kValues / 32; ++run, panel += PanelOf<F>::kBytes)
+    fill_panel_run<F>(raw, run, panel);
+  return panel;
 }
 
 // Rows beyond the `rows` that are left become zeros.
@@ -69,18 +108,18 @@ void fill_panel(const uint8_t* p, size_t rows, size_t blocks, uint8_t* panel) {
     uint8_t* out = panel;
     if (left == kLanes) {
       const uint8_t* ahead = p + kPanelRows * stride;
-      for (size_t b = 0; b < blocks; ++b, out += panel_block_bytes<F>()) {
+      for (size_t b = 0; b < blocks; ++b) {
         MOTE_UNROLL
         for (size_t i = 0; i < kLanes * F::kBytes; i += 64)
           prefetch(ahead + b * kLanes * F::kBytes + i);
-        fill_panel_block<F>(p + b * F::kBytes, stride, out);
+        out = fill_panel_block<F>(p + b * F::kBytes, stride, out);
       }
       continue;
     }
     uint8_t copy[kLanes * F::kBytes];
-    for (size_t b = 0; b < blocks; ++b, out += panel_block_bytes<F>()) {
+    for (size_t b = 0; b < blocks; ++b) {
       copy_rows(p + b * F::kBytes, stride, left, F::kBytes, F::kBytes, copy);
-      fill_panel_block<F>(copy, F::kBytes, out);
+      out = fill_panel_block<F>(copy, F::kBytes, out);
     }
   }
 }
@@ -97,12 +136,10 @@ MOTE_INLINE Bytes panel_weights(const uint8_t* block, int i, int v) {
 }
 
 // sums [tokens][kPanelRows] += the refined blocks of each token.
-template <class F>
+template <class P>
 __attribute__((noinline)) void add_panel_refined(const uint8_t* panel,
                                                  const Activations& activations, size_t token,
                                                  int tokens, float* sums) {
-  constexpr Weights kWeights = kRaised<F> ? Weights::bytes : F::kWeights;
-  constexpr int kOffset = kRaised<F> ? kByteOffset : F::kOffset;
   for (int t = 0; t < tokens; ++t, sums += kPanelRows) {
     RefinedBlocks refined;
     refined.start(activations, token + t);
@@ -110,12 +147,10 @@ __attribute__((noinline)) void add_panel_refined(const uint8_t* panel,
     MOTE_UNROLL
     for (int v = 0; v < kPanelVectors; ++v) sum[v] = set_float(0);
     for (size_t n = 0; n < activations.refined; ++n, refined.next()) {
-      const uint8_t* block = panel + *refined.block * panel_block_bytes<F>();
-      const auto* scales = reinterpret_cast<const float*>(block + 8 * kPanelVectors * kVectorBytes);
-      const Ints first = refined.x.template first<kOffset>(0);
-      Dot<kWeights, 2> dots[kPanelVectors];
+      const uint8_t* block = panel + *refined.block * P::kBytes;
+      BlockDot<P, 2 / P::kGroups> dots[kPanelVectors];
       MOTE_UNROLL
-      for (int v = 0; v < kPanelVectors; ++v) dots[v].begin(first);
+      for (int v = 0; v < kPanelVectors; ++v) dots[v].begin(refined.x, 0);
       MOTE_UNROLL
       for (int i = 0; i < 8; ++i) {
         MOTE_UNROLL
@@ -124,9 +159,14 @@ __attribute__((noinline)) void add_panel_refined(const uint8_t* panel,
       }
       const Floats scale = refined.x.scale_at(0);
       MOTE_UNROLL
-      for (int v = 0; v < kPanelVectors; ++v)
-        sum[v] = fma(multiply(to_float(dots[v].finish(first)), scale),
-                     load_floats(scales + v * kLanes), sum[v]);
+      for (int v = 0; v < kPanelVectors; ++v) {
+        Floats group_scale[2], m[2];
+        P::group_scales(block, v, group_scale);
+        P::minimums_at(block, v, m);
+        const Floats product = multiply(dots[v].finish(refined.x, 0, group_scale), scale);
+        sum[v] = fma(product, P::d(block, v), sum[v]);
+        sum[v] = add_minimums<P, true>(sum[v], m, refined.x, 0);
+      }
     }
     MOTE_UNROLL
     for (int v = 0; v < kPanelVectors; ++v)
@@ -136,9 +176,49 @@ __attribute__((noinline)) void add_panel_refined(const uint8_t* panel,
 
 #if defined(MOTE_MULTIPLY_PAIRS)
 
+// One value per token of a pair.
+template <int kGroups, int kGroup>
+MOTE_INLINE Ints pair_sums_of(const BlockActivations& x, size_t a, size_t b) {
+  return by_token(x.sum_at<kGroups, kGroup>(a), x.sum_at<kGroups, kGroup>(b));
+}
+
+template <class P, int kGroup>
+MOTE_INLINE Ints first_of_pair(const BlockActivations& x, size_t a, size_t b) {
+  return by_token(x.first<P::kOffset, P::kGroups, kGroup>(a),
+                  x.first<P::kOffset, P::kGroups, kGroup>(b));
+}
+
+MOTE_INLINE Floats twice(Floats v, int last) { return last ? last_twice(v) : first_twice(v); }
+
+// products[row pair] += 32 columns of vector v for a pair of tokens; dots: [kGroups][row pair].
+template <class P>
+MOTE_INLINE void add_pair(const uint8_t* panel, int v, const BlockActivations& x, size_t a,
+                          size_t b, const Ints (&dots)[P::kGroups][2], Floats* products) {
+  const Floats scale = by_token(x.scale_at(a), x.scale_at(b)), d = P::d(panel, v);
+  Floats group_scale[2], m[2];
+  P::group_scales(panel, v, group_scale);
+  P::minimums_at(panel, v, m);
+  MOTE_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    Floats dot = to_float(dots[0][half]);
+    if constexpr (P::kGroups == 2)
+      dot = fma(to_float(dots[1][half]), twice(group_scale[1], half),
+                multiply(dot, twice(group_scale[0], half)));
+    Floats sum = fma(multiply(dot, scale), twice(d, half), products[half]);
+    if constexpr (P::kMinimums == 1)
+      sum = fma(twice(m[0], half), by_token(x.scaled_sum_at(a), x.scaled_sum_at(b)), sum);
+    if constexpr (P::kMinimums == 2) {
+      const Floats first = multiply(to_float(pair_sums_of<2, 0>(x, a, b)), scale);
+      const Floats second = multiply(to_float(pair_sums_of<2, 1>(x, a, b)), scale);
+      sum = fma(twice(m[1], half), second, fma(twice(m[0], half), first, sum));
+    }
+    products[half] = sum;
+  }
+}
+
 // sums = a panel times kTokens tokens, two rows by two tokens at a time; an odd last token is its
 // own partner.
-template <class F, int kTokens>
+template <class P, int kTokens>
 MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
                                        Floats (&sums)[kTokens][kPanelVectors]) {
   constexpr int kPairs = (kTokens + 1) / 2;
@@ -147,18 +227,21 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
   MOTE_UNROLL
   for (int p = 0; p < kPairs; ++p)
     for (int v = 0; v < kPanelVectors; ++v) products[p][v][0] = products[p][v][1] = set_float(0);
-  const uint8_t* end = panel + x.blocks * panel_block_bytes<F>();
-  for (; panel != end; panel += panel_block_bytes<F>(), x.next_block()) {
+  const uint8_t* end = panel + x.blocks * P::kBytes;
+  for (; panel != end; panel += P::kBytes, x.next_block()) {
     offsets.pin();
-    Ints dots[kPairs][kPanelVectors][2];
+    Ints dots[kPairs][kPanelVectors][P::kGroups][2];
     MOTE_UNROLL
     for (int p = 0; p < kPairs; ++p) {
       const size_t a = offsets.at[2 * p], b = offsets.at[minimum(2 * p + 1, kTokens - 1)];
-      const Ints first = by_token(x.first<F::kOffset>(a), x.first<F::kOffset>(b));
-      for (int v = 0; v < kPanelVectors; ++v) dots[p][v][0] = dots[p][v][1] = first;
+      const Ints first[2] = {first_of_pair<P, 0>(x, a, b),
+                             first_of_pair<P, P::kGroups - 1>(x, a, b)};
+      for (int v = 0; v < kPanelVectors; ++v)
+        for (int g = 0; g < P::kGroups; ++g) dots[p][v][g][0] = dots[p][v][g][1] = first[g];
     }
     MOTE_UNROLL
     for (int i = 0; i < 8; i += 2) {
+      const int g = i * P::kGroups / 8;
       Bytes w[kPanelVectors][2];
       MOTE_UNROLL
       for (int v = 0; v < kPanelVectors; ++v) {
@@ -171,30 +254,17 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
         const Bytes q = two_tokens(x.q + 8 * a + 4 * i, x.q + 8 * b + 4 * i);
         MOTE_UNROLL
         for (int v = 0; v < kPanelVectors; ++v) {
-          dots[p][v][0] = multiply_two_by_two(dots[p][v][0], w[v][0], q);
-          dots[p][v][1] = multiply_two_by_two(dots[p][v][1], w[v][1], q);
+          dots[p][v][g][0] = multiply_two_by_two(dots[p][v][g][0], w[v][0], q);
+          dots[p][v][g][1] = multiply_two_by_two(dots[p][v][g][1], w[v][1], q);
         }
       }
     }
-    const auto* scales = reinterpret_cast<const float*>(panel + 8 * kPanelVectors * kVectorBytes);
     MOTE_UNROLL
     for (int p = 0; p < kPairs; ++p) {
       const size_t a = offsets.at[2 * p], b = offsets.at[minimum(2 * p + 1, kTokens - 1)];
-      const Floats scale = by_token(x.scale_at(a), x.scale_at(b));
       MOTE_UNROLL
-      for (int v = 0; v < kPanelVectors; ++v) {
-        const Floats d = load_floats(scales + v * kLanes);
-        Floats& low = products[p][v][0];
-        Floats& high = products[p][v][1];
-        low = fma(multiply(to_float(dots[p][v][0]), scale), first_twice(d), low);
-        high = fma(multiply(to_float(dots[p][v][1]), scale), last_twice(d), high);
-        if constexpr (F::kHasMinimum) {
-          const Floats m = load_floats(scales + kPanelRows + v * kLanes);
-          const Floats sum = by_token(x.scaled_sum_at(a), x.scaled_sum_at(b));
-          low = fma(first_twice(m), sum, low);
-          high = fma(last_twice(m), sum, high);
-        }
-      }
+      for (int v = 0; v < kPanelVectors; ++v)
+        add_pair<P>(panel, v, x, a, b, dots[p][v], products[p][v]);
     }
   }
   MOTE_UNROLL
@@ -207,20 +277,34 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
 
 #elif defined(MOTE_ISA_scalar)
 
-// A panel is one row, a block of it 32 consecutive bytes: compilers vectorize this dot product.
-template <class F, int kTokens>
+// The dot product of `columns` consecutive bytes: compilers vectorize it.
+MOTE_INLINE int32_t plain_dot(const int8_t* w, const int8_t* q, int columns) {
+  int32_t dot = 0;
+  for (int k = 0; k < columns; ++k) dot += w[k] * q[k];
+  return dot;
+}
+
+// A panel is one row.
+template <class P, int kTokens>
 MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
                                        Floats (&sums)[kTokens][kPanelVectors]) {
   static_assert(kTokens == 1 && kPanelVectors == 1);
   float sum = 0;
-  const uint8_t* end = panel + x.blocks * panel_block_bytes<F>();
-  for (; panel != end; panel += panel_block_bytes<F>(), x.next_block()) {
+  const uint8_t* end = panel + x.blocks * P::kBytes;
+  for (; panel != end; panel += P::kBytes, x.next_block()) {
+    constexpr int kColumns = 32 / P::kGroups;
     const auto* w = reinterpret_cast<const int8_t*>(panel);
-    int32_t dot = 0;
-    for (int k = 0; k < 32; ++k) dot += w[k] * x.q[k];
-    dot += x.first<F::kOffset>(0);
-    sum = fma(to_float(dot) * x.scale_at(0), read<float>(panel + 32), sum);
-    if constexpr (F::kHasMinimum) sum = fma(read<float>(panel + 36), x.scaled_sum_at(0), sum);
+    Floats group_scale[2], m[2];
+    P::group_scales(panel, 0, group_scale);
+    P::minimums_at(panel, 0, m);
+    float dot = to_float(plain_dot(w, x.q, kColumns) + x.first<P::kOffset, P::kGroups, 0>(0));
+    if constexpr (P::kGroups == 2) {
+      const float second =
+          to_float(plain_dot(w + 16, x.q + 16, 16) + x.first<P::kOffset, P::kGroups, 1>(0));
+      dot = fma(second, group_scale[1], multiply(dot, group_scale[0]));
+    }
+    sum = fma(multiply(dot, x.scale_at(0)), P::d(panel, 0), sum);
+    sum = add_minimums<P, false>(sum, m, x, 0);
   }
   sums[0][0] = sum;
 }
@@ -228,24 +312,20 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
 #else
 
 // sums = a panel times kTokens tokens.
-template <class F, int kTokens>
+template <class P, int kTokens>
 MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
                                        Floats (&sums)[kTokens][kPanelVectors]) {
-  constexpr Weights kWeights = kRaised<F> ? Weights::bytes : F::kWeights;
-  constexpr int kOffset = kRaised<F> ? kByteOffset : F::kOffset;
   TokenOffsets<kTokens> offsets(x.pitch);
   MOTE_UNROLL
   for (int t = 0; t < kTokens; ++t)
     for (int v = 0; v < kPanelVectors; ++v) sums[t][v] = set_float(0);
-  const uint8_t* end = panel + x.blocks * panel_block_bytes<F>();
-  for (; panel != end; panel += panel_block_bytes<F>(), x.next_block()) {
+  const uint8_t* end = panel + x.blocks * P::kBytes;
+  for (; panel != end; panel += P::kBytes, x.next_block()) {
     offsets.pin();
-    Dot<kWeights, 1> dots[kTokens][kPanelVectors];
+    BlockDot<P, 1> dots[kTokens][kPanelVectors];
     MOTE_UNROLL
-    for (int t = 0; t < kTokens; ++t) {
-      const Ints first = x.first<kOffset>(offsets.at[t]);
-      for (int v = 0; v < kPanelVectors; ++v) dots[t][v].begin(first);
-    }
+    for (int t = 0; t < kTokens; ++t)
+      for (int v = 0; v < kPanelVectors; ++v) dots[t][v].begin(x, offsets.at[t]);
     MOTE_UNROLL
     for (int i = 0; i < 8; ++i) {
       Bytes w[kPanelVectors];
@@ -258,18 +338,18 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
         for (int v = 0; v < kPanelVectors; ++v) dots[t][v].step(i, w[v], x.block(offsets.at[t]));
       }
     }
-    const auto* scales = reinterpret_cast<const float*>(panel + 8 * kPanelVectors * kVectorBytes);
     MOTE_UNROLL
     for (int t = 0; t < kTokens; ++t) {
       const size_t at = offsets.at[t];
       const Floats scale = x.scale_at(at);
       MOTE_UNROLL
       for (int v = 0; v < kPanelVectors; ++v) {
-        const Floats dot = to_float(dots[t][v].finish(x.first<kOffset>(at)));
-        sums[t][v] = fma(multiply(dot, scale), load_floats(scales + v * kLanes), sums[t][v]);
-        if constexpr (F::kHasMinimum)
-          sums[t][v] =
-              fma(load_floats(scales + kPanelRows + v * kLanes), x.scaled_sum_at(at), sums[t][v]);
+        Floats group_scale[2], m[2];
+        P::group_scales(panel, v, group_scale);
+        P::minimums_at(panel, v, m);
+        const Floats dot = dots[t][v].finish(x, at, group_scale);
+        sums[t][v] = fma(multiply(dot, scale), P::d(panel, v), sums[t][v]);
+        sums[t][v] = add_minimums<P, false>(sums[t][v], m, x, at);
       }
     }
   }
@@ -277,37 +357,38 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
 
 #endif
 
-template <class F, int kTokens>
+template <class P, int kTokens>
 void multiply_panel(const uint8_t* panel, const LinearTask& task, size_t token, size_t row) {
   Floats sums[kTokens][kPanelVectors];
-  multiply_panel_blocks<F>(panel, BlockActivations(*task.activations, task.columns, token), sums);
+  multiply_panel_blocks<P>(panel, BlockActivations(*task.activations, task.columns, token), sums);
   float spill[kTokens][kPanelRows];
   spill_tile(sums, spill);
   if (task.activations->refined)
-    add_panel_refined<F>(panel, *task.activations, token, kTokens, spill[0]);
+    add_panel_refined<P>(panel, *task.activations, token, kTokens, spill[0]);
   write_tile(task, token, row, minimum(kPanelRows, task.last_row - row), spill);
 }
 
 // The tokens that do not fill kPanelTokens.
-template <class F, int kTokens>
+template <class P, int kTokens>
 MOTE_INLINE void multiply_panel_rest(const uint8_t* panel, const LinearTask& task, size_t token,
                                      size_t tokens, size_t row) {
   if constexpr (kTokens > 0) {
-    if (tokens == kTokens) return multiply_panel<F, kTokens>(panel, task, token, row);
-    multiply_panel_rest<F, kTokens - 1>(panel, task, token, tokens, row);
+    if (tokens == kTokens) return multiply_panel<P, kTokens>(panel, task, token, row);
+    multiply_panel_rest<P, kTokens - 1>(panel, task, token, tokens, row);
   }
 }
 
 template <class F>
 void many_tokens(const LinearTask& task, size_t first_row) {
-  const size_t blocks = task.columns / 32, stride = blocks * F::kBytes;
+  using P = PanelOf<F>;
+  const size_t blocks = task.columns / F::kValues, stride = blocks * F::kBytes;
   const size_t end = task.first_token + task.tokens;
   for (size_t row = first_row; row < task.last_row; row += kPanelRows) {
     fill_panel<F>(task.weights + row * stride, task.last_row - row, blocks, task.scratch);
     size_t token = task.first_token;
     for (; token + kPanelTokens <= end; token += kPanelTokens)
-      multiply_panel<F, kPanelTokens>(task.scratch, task, token, row);
-    multiply_panel_rest<F, kPanelTokens - 1>(task.scratch, task, token, end - token, row);
+      multiply_panel<P, kPanelTokens>(task.scratch, task, token, row);
+    multiply_panel_rest<P, kPanelTokens - 1>(task.scratch, task, token, end - token, row);
   }
 }
 

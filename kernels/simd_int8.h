@@ -14,10 +14,11 @@
 //                               for the quads i = 0..7, then finish(first): first + sum over k of
 //                               w[k] * q[k]
 //
-// Weights are of two kinds: nibbles in 0..15, or bytes. Bytes come from weight_bytes(b), of signed
+// Weights are levels from 0 to 15, 31 or 63, or bytes. Bytes come from weight_bytes(b), of signed
 // b: instruction sets that multiply unsigned by signed keep them with an offset of kByteOffset =
 // 128, the others as they are (kByteOffset = 0); the caller makes up for offsets with `first`.
-// `chains`: how many partial sums to keep where a step has a long latency.
+// Dot<kind, chains, steps>: how many partial sums to keep where a step has a long latency; 8 steps,
+// or 4, so that two make a block.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +42,7 @@
 namespace mote::MOTE_ISA {
 namespace {
 
-enum class Weights { nibbles, bytes };
+enum class Weights { nibbles, five_bits, six_bits, bytes };
 
 template <class T>
 MOTE_INLINE T read(const void* p) {

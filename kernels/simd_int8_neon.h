@@ -104,7 +104,7 @@ MOTE_INLINE Ints dot4(Ints sum, Bytes w, int8x16_t q, int lane) {
   }
 }
 
-template <Weights, int kChains>
+template <Weights, int kChains, int = 8>
 struct Dot {
   Ints sum[kChains];
   MOTE_INLINE void begin(Ints first) {
@@ -165,28 +165,32 @@ MOTE_INLINE Ints pair_sums(Ints a, Ints b) {
 #endif
 }
 
-// Products of two rows each in int16. Nibbles: a whole block stays below 8 * 15 * 127 = 15240.
-// Bytes: the sum of two products stays below 2 * 128 * 127 = 32512, and is widened after each
-// second step.
-template <Weights kind, int>
+// Products of two rows each in int16, and so many steps stay below 32768: 8 * 31 * 127, 4 * 63 *
+// 127, 2 * 128 * 127.
+constexpr int steps_in_int16(Weights kind) {
+  return kind == Weights::bytes ? 2 : kind == Weights::six_bits ? 4 : 8;
+}
+
+template <Weights kind, int, int kSteps = 8>
 struct Dot {
+  static constexpr int kRun = steps_in_int16(kind) < kSteps ? steps_in_int16(kind) : kSteps;
   int16x8_t low, high;
   Ints low_sum, high_sum;
   MOTE_INLINE void begin(Ints) {}
   MOTE_INLINE void step(int i, Bytes w, const ActivationBlock& x) {
     const int8x8_t q = vreinterpret_s8_s32(vdup_n_s32(read<int32_t>(x.q + 4 * i)));
-    const bool fresh = kind == Weights::nibbles ? i == 0 : i % 2 == 0;
+    const int n = i % kSteps;
+    const bool fresh = n % kRun == 0;
     low = fresh ? vmull_s8(vget_low_s8(w), q) : vmlal_s8(low, vget_low_s8(w), q);
     high = fresh ? vmull_s8(vget_high_s8(w), q) : vmlal_s8(high, vget_high_s8(w), q);
-    if (kind == Weights::bytes && !fresh) {
-      low_sum = i == 1 ? vpaddlq_s16(low) : vpadalq_s16(low_sum, low);
-      high_sum = i == 1 ? vpaddlq_s16(high) : vpadalq_s16(high_sum, high);
+    if (n % kRun == kRun - 1) {
+      low_sum = n < kRun ? vpaddlq_s16(low) : vpadalq_s16(low_sum, low);
+      high_sum = n < kRun ? vpaddlq_s16(high) : vpadalq_s16(high_sum, high);
     }
   }
   MOTE_INLINE Ints finish(Ints first) {
-    if constexpr (kind == Weights::nibbles)
-      return add(pair_sums(vpaddlq_s16(low), vpaddlq_s16(high)), first);
-    return pair_sums(low_sum, high_sum);  // first is 0
+    const Ints sum = pair_sums(low_sum, high_sum);
+    return kind == Weights::bytes ? sum : add(sum, first);  // of bytes, first is 0
   }
 };
 

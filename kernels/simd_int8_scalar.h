@@ -57,7 +57,7 @@ struct ActivationBlock {
   MOTE_INLINE explicit ActivationBlock(const int8_t* from) : q(from) {}
 };
 
-template <Weights, int>
+template <Weights, int, int = 8>
 struct Dot {
   Ints sum;
   MOTE_INLINE void begin(Ints first) { sum = first; }

@@ -243,7 +243,7 @@ struct ActivationBlock {
   MOTE_INLINE explicit ActivationBlock(const int8_t* from) : q(from) {}
 };
 
-template <Weights, int kChains>
+template <Weights, int kChains, int = 8>
 struct Dot {
   Ints sum[kChains];
   MOTE_INLINE void begin(Ints first) {
@@ -262,9 +262,13 @@ struct Dot {
 
 #elif defined(__AVX512BW__) || defined(__AVX2__)
 
-// vpmaddubsw adds two products in int16. Nibbles: a whole block stays below 8 * 2 * 15 * 127 =
-// 30480. Bytes: the sign of the weight goes to the activation, so that a pair stays below 2 * 128 *
-// 127 = 32512, and is widened at once.
+// vpmaddubsw adds two products in int16, and so many steps stay below 32768: 8 * 2 * 15 * 127, 4 *
+// 2
+// * 31 * 127, 2 * 2 * 63 * 127. Bytes: the sign of the weight goes to the activation, so that a
+// pair stays below 2 * 128 * 127 = 32512, and is widened at once.
+constexpr int steps_in_int16(Weights kind) {
+  return kind == Weights::nibbles ? 8 : kind == Weights::five_bits ? 4 : 2;
+}
 constexpr int kByteOffset = 0;
 MOTE_INLINE Bytes weight_bytes(Bytes v) { return v; }
 
@@ -299,20 +303,24 @@ MOTE_INLINE Ints in_order(Ints sum) {
   return sum;
 }
 
-template <Weights kind, int>
+template <Weights kind, int, int kSteps = 8>
 struct Dot {
-  Ints sum;
+  static constexpr int kRun = steps_in_int16(kind) < kSteps ? steps_in_int16(kind) : kSteps;
+  Ints sum, run;
   MOTE_INLINE void begin(Ints) { sum = set_int(0); }
   MOTE_INLINE void step(int i, Bytes w, const ActivationBlock& x) {
     const Bytes q = set_int(read<int32_t>(x.q + 4 * i));
-    if constexpr (kind == Weights::nibbles)
-      sum = in_order(i == 0 ? multiply_pairs(w, q) : add16(sum, multiply_pairs(w, q)));
-    else
+    if constexpr (kind == Weights::bytes) {
       sum = in_order(add(sum, widen_pairs(multiply_pairs(magnitude(w), with_sign(q, w)))));
+    } else {
+      const int n = i % kSteps;
+      const Ints pairs = multiply_pairs(w, q);
+      run = in_order(n % kRun == 0 ? pairs : add16(run, pairs));
+      if (n % kRun == kRun - 1) sum = n < kRun ? widen_pairs(run) : add(sum, widen_pairs(run));
+    }
   }
   MOTE_INLINE Ints finish(Ints first) {
-    if constexpr (kind == Weights::nibbles) return add(widen_pairs(sum), first);
-    return sum;  // first is 0
+    return kind == Weights::bytes ? sum : add(sum, first);  // of bytes, first is 0
   }
 };
 
@@ -335,7 +343,7 @@ MOTE_INLINE Ints in_order(Ints sum) {
   return sum;
 }
 
-template <Weights, int>
+template <Weights, int, int = 8>
 struct Dot {
   Ints sum;
   MOTE_INLINE void begin(Ints first) { sum = first; }

@@ -3,71 +3,125 @@
 // quant/blocks.h.
 #pragma once
 
-#include "kernels/simd_int8.h"
+#include "kernels/simd_bits.h"
 
 namespace mote::MOTE_ISA {
 namespace {
 
-// Formats with blocks of 32 columns: w[i] holds columns 4 i .. 4 i + 3, d the scales, m the
-// minimums. A value is d * (w - offset) + m.
+// quant::kIq4Levels, with the offset of weight_bytes.
+#define LEVEL(v) static_cast<int8_t>((v) + kByteOffset)
+constexpr int8_t kIq4Weights[16] = {LEVEL(-127), LEVEL(-104), LEVEL(-83), LEVEL(-65),
+                                    LEVEL(-49),  LEVEL(-35),  LEVEL(-22), LEVEL(-10),
+                                    LEVEL(1),    LEVEL(13),   LEVEL(25),  LEVEL(38),
+                                    LEVEL(53),   LEVEL(69),   LEVEL(89),  LEVEL(113)};
+#undef LEVEL
+
+// 32 columns of a block format: w[i] holds columns 4 i .. 4 i + 3. A value is d * (w - offset) + m;
+// with two groups of 16 columns d * scale[group] * (w - offset) + m[group].
 struct Block {
   Bytes w[8];
-  Floats d, m;
+  Floats d, m[2], scale[2];
 };
+
+// What the loops need to know of a format. Values are kBytes bytes for kValues, and:
+//   kWeights, kOffset   kind and offset of w (simd_int8.h)
+//   kMinimums           how many m the 32 columns have: 0, 1 or 2
+//   kGroups             1, or 2 where scale[group] has to multiply the dot products of 16 columns
+//   Raw                 load(p, stride) takes kLanes rows of a block at p; unpack(run, out) gives
+//                       columns 32 run .. 32 run + 31
+template <size_t bytes, size_t values, Weights weights, int offset, int minimums, int groups = 1>
+struct BlockFormat {
+  static constexpr size_t kBytes = bytes, kValues = values;
+  static constexpr Weights kWeights = weights;
+  static constexpr int kOffset = offset, kMinimums = minimums, kGroups = groups;
+};
+
+// Blocks of 32 are unpacked straight from memory.
+struct InPlace {
+  const uint8_t* p;
+  size_t stride;
+  MOTE_INLINE void load(const uint8_t* from, size_t row_bytes) { p = from, stride = row_bytes; }
+};
+
+MOTE_INLINE void unpack_nibbles(const uint8_t* p, size_t stride, Block* out) {
+  Bytes quads[4];
+  load_quads(p, stride, quads);
+  MOTE_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    out->w[i] = low_nibbles(quads[i]);
+    out->w[i + 4] = high_nibbles(quads[i]);
+  }
+}
 
 namespace formats {
 
-struct q4_0 {
-  static constexpr size_t kBytes = 18;
-  static constexpr Weights kWeights = Weights::nibbles;
-  static constexpr int kOffset = 8;
-  static constexpr bool kHasMinimum = false;
-
-  static MOTE_INLINE void unpack(const uint8_t* p, size_t stride, Block* out) {
-    out->d = low_f16(load_words(p, stride));
-    Bytes quads[4];
-    load_quads(p + 2, stride, quads);
-    MOTE_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      out->w[i] = low_nibbles(quads[i]);
-      out->w[i + 4] = high_nibbles(quads[i]);
+struct q4_0 : BlockFormat<18, 32, Weights::nibbles, 8, 0> {
+  struct Raw : InPlace {
+    MOTE_INLINE void unpack(size_t, Block* out) const {
+      out->d = low_f16(load_words(p, stride));
+      unpack_nibbles(p + 2, stride, out);
     }
-  }
+  };
 };
 
-struct q4_1 {
-  static constexpr size_t kBytes = 20;
-  static constexpr Weights kWeights = Weights::nibbles;
-  static constexpr int kOffset = 0;
-  static constexpr bool kHasMinimum = true;
-
-  static MOTE_INLINE void unpack(const uint8_t* p, size_t stride, Block* out) {
-    const Ints scales = load_words(p, stride);
-    out->d = low_f16(scales);
-    out->m = high_f16(scales);
-    Bytes quads[4];
-    load_quads(p + 4, stride, quads);
-    MOTE_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      out->w[i] = low_nibbles(quads[i]);
-      out->w[i + 4] = high_nibbles(quads[i]);
+struct q4_1 : BlockFormat<20, 32, Weights::nibbles, 0, 1> {
+  struct Raw : InPlace {
+    MOTE_INLINE void unpack(size_t, Block* out) const {
+      const Ints scales = load_words(p, stride);
+      out->d = low_f16(scales);
+      out->m[0] = high_f16(scales);
+      unpack_nibbles(p + 4, stride, out);
     }
-  }
+  };
 };
 
-struct q8_0 {
-  static constexpr size_t kBytes = 34;
-  static constexpr Weights kWeights = Weights::bytes;
-  static constexpr int kOffset = kByteOffset;
-  static constexpr bool kHasMinimum = false;
+struct q5_0 : BlockFormat<22, 32, Weights::five_bits, 16, 0> {
+  struct Raw : InPlace {
+    MOTE_INLINE void unpack(size_t, Block* out) const {
+      out->d = low_f16(load_words(p, stride));
+      const Bytes high = as_bytes(load_words(p + 2, stride));
+      unpack_nibbles(p + 6, stride, out);
+      MOTE_UNROLL
+      for (int i = 0; i < 8; ++i) out->w[i] = with_fifth_bit(out->w[i], high, i);
+    }
+  };
+};
 
-  static MOTE_INLINE void unpack(const uint8_t* p, size_t stride, Block* out) {
-    out->d = low_f16(load_words(p, stride));
-    load_quads(p + 2, stride, out->w);
-    load_quads(p + 18, stride, out->w + 4);
-    MOTE_UNROLL
-    for (int i = 0; i < 8; ++i) out->w[i] = weight_bytes(out->w[i]);
-  }
+struct q5_1 : BlockFormat<24, 32, Weights::five_bits, 0, 1> {
+  struct Raw : InPlace {
+    MOTE_INLINE void unpack(size_t, Block* out) const {
+      const Ints scales = load_words(p, stride);
+      out->d = low_f16(scales);
+      out->m[0] = high_f16(scales);
+      const Bytes high = as_bytes(load_words(p + 4, stride));
+      unpack_nibbles(p + 8, stride, out);
+      MOTE_UNROLL
+      for (int i = 0; i < 8; ++i) out->w[i] = with_fifth_bit(out->w[i], high, i);
+    }
+  };
+};
+
+struct q8_0 : BlockFormat<34, 32, Weights::bytes, kByteOffset, 0> {
+  struct Raw : InPlace {
+    MOTE_INLINE void unpack(size_t, Block* out) const {
+      out->d = low_f16(load_words(p, stride));
+      load_quads(p + 2, stride, out->w);
+      load_quads(p + 18, stride, out->w + 4);
+      MOTE_UNROLL
+      for (int i = 0; i < 8; ++i) out->w[i] = weight_bytes(out->w[i]);
+    }
+  };
+};
+
+struct iq4_nl : BlockFormat<18, 32, Weights::bytes, kByteOffset, 0> {
+  struct Raw : InPlace {
+    MOTE_INLINE void unpack(size_t, Block* out) const {
+      out->d = low_f16(load_words(p, stride));
+      unpack_nibbles(p + 2, stride, out);
+      MOTE_UNROLL
+      for (int i = 0; i < 8; ++i) out->w[i] = look_up(kIq4Weights, out->w[i]);
+    }
+  };
 };
 
 // Float formats: 16 bytes of each row are kColumns columns, one vector each.

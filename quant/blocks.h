@@ -81,13 +81,15 @@ inline constexpr int8_t kIq4Levels[16] = {-127, -104, -83, -65, -49, -35, -22, -
                                           1,    13,   25,  38,  53,  69,  89,  113};
 
 // One block taken apart: value i is scale[i / group] * level[i], plus offset[i / group] where the
-// format has one.
+// format has one. In groups of 16, scale is block_scale * multiplier.
 struct Levels {
   uint32_t values = 0, group = 0;
   bool has_offset = false;
   int32_t level[256];
   float scale[16];
   float offset[16];
+  float block_scale;
+  int32_t multiplier[16];
 };
 
 }  // namespace mote::quant

@@ -26,6 +26,26 @@ float multiply_add(float a, float b, float c, bool fused) {
   return fused ? std::fma(a, b, c) : a * b + c;
 }
 
+// What 32 columns of a block add to a sum: see linear_output. scaled_sum is null for refined ones.
+float add_run(const Levels& levels, size_t run, const int8_t* q, float scale,
+              const float* scaled_sum, float sum, bool fused) {
+  int32_t dot = 0, half_sums[2] = {0, 0};
+  const bool halves = levels.group == 16;
+  for (size_t i = 0; i < 32; ++i) {
+    const int32_t factor = halves ? levels.multiplier[(run * 32 + i) / 16] : 1;
+    dot += factor * levels.level[run * 32 + i] * q[i];
+    half_sums[i / 16] += q[i];
+  }
+  const float d = halves ? levels.block_scale : levels.scale[run];
+  sum = multiply_add(static_cast<float>(dot) * scale, d, sum, fused);
+  if (!levels.has_offset) return sum;
+  if (!halves) return scaled_sum ? multiply_add(levels.offset[run], *scaled_sum, sum, fused) : sum;
+  for (size_t h = 0; h < 2; ++h)
+    sum = multiply_add(levels.offset[run * 2 + h], static_cast<float>(half_sums[h]) * scale, sum,
+                       fused);
+  return sum;
+}
+
 }  // namespace
 
 bool can_decode(Format format) { return is_float(format) || can_unpack(format); }
@@ -48,42 +68,35 @@ void decode(Format format, const uint8_t* blocks, size_t values, float* out) {
   }
 }
 
-bool has_linear_output(Format format) {
-  return is_float(format) || (can_unpack(format) && format_info(format).values == 32);
-}
-
 float linear_output(Format format, const uint8_t* row, size_t columns, const float* x,
                     const int8_t* q, const float* scale, const float* scaled_sum, bool fused) {
-  assert(has_linear_output(format));
+  assert(can_decode(format));
   float sum = 0.0f;
   if (is_float(format)) {
     for (size_t c = 0; c < columns; ++c)
       sum = multiply_add(x[c], float_value(format, row, c), sum, fused);
     return sum;
   }
-  const size_t bytes = format_info(format).bytes;
+  const FormatInfo& info = format_info(format);
+  const size_t runs = info.values / 32;
   Levels levels;
   for (size_t b = 0; b < columns / 32; ++b) {
-    unpack(format, row + b * bytes, &levels);
-    int32_t dot = 0;
-    for (size_t i = 0; i < 32; ++i) dot += static_cast<int32_t>(q[b * 32 + i]) * levels.level[i];
-    sum = multiply_add(static_cast<float>(dot) * scale[b], levels.scale[0], sum, fused);
-    if (levels.has_offset) sum = multiply_add(levels.offset[0], scaled_sum[b], sum, fused);
+    if (b % runs == 0) unpack(format, row + b / runs * info.bytes, &levels);
+    sum = add_run(levels, b % runs, q + b * 32, scale[b], &scaled_sum[b], sum, fused);
   }
   return sum;
 }
 
 float linear_refinement(Format format, const uint8_t* row, size_t refined, const uint32_t* block,
                         const int8_t* refined_q, const float* step, bool fused) {
-  assert(has_linear_output(format) && !is_float(format));
+  assert(can_unpack(format));
+  const FormatInfo& info = format_info(format);
+  const size_t runs = info.values / 32;
   float sum = 0.0f;
   Levels levels;
   for (size_t n = 0; n < refined; ++n) {
-    unpack(format, row + block[n] * format_info(format).bytes, &levels);
-    int32_t dot = 0;
-    for (size_t i = 0; i < 32; ++i)
-      dot += static_cast<int32_t>(refined_q[n * 32 + i]) * levels.level[i];
-    sum = multiply_add(static_cast<float>(dot) * step[n], levels.scale[0], sum, fused);
+    unpack(format, row + block[n] / runs * info.bytes, &levels);
+    sum = add_run(levels, block[n] % runs, refined_q + n * 32, step[n], nullptr, sum, fused);
   }
   return sum;
 }

@@ -48,8 +48,6 @@ void refine_activations(const float* x, size_t columns, const int8_t* q, const f
                         float* scaled_sum, size_t refined, uint32_t* block, int8_t* refined_q,
                         float* step, int32_t* sum16);
 
-// Whether linear_output() knows the format: the float formats and those with blocks of 32.
-bool has_linear_output(Format format);
 // One output of a linear layer in the canonical order of sums, from oracle values: what every
 // kernel must give. row: `columns` weights in the format. For float formats x are the f32
 // activations and the order is one chain of fused multiply-adds over ascending columns; for block

@@ -64,12 +64,23 @@ void unpack_block(const BlockIq4Nl& block, Levels* out) {
   }
 }
 
+void groups_of_16(Levels* out, uint16_t scale) {
+  out->values = 256, out->group = 16;
+  out->block_scale = f16_to_f32(scale);
+}
+
+void set_multiplier(Levels* out, int group, int multiplier) {
+  out->multiplier[group] = multiplier;
+  out->scale[group] = out->block_scale * static_cast<float>(multiplier);
+}
+
 // Each half of 128 values: 32 bytes of four 2-bit levels, the lowest bits first.
 void unpack_block(const BlockQ2K& block, Levels* out) {
-  out->values = 256, out->group = 16, out->has_offset = true;
-  const float scale = f16_to_f32(block.scale), minimum = f16_to_f32(block.minimum);
+  groups_of_16(out, block.scale);
+  out->has_offset = true;
+  const float minimum = f16_to_f32(block.minimum);
   for (int g = 0; g < 16; ++g) {
-    out->scale[g] = scale * static_cast<float>(block.scales[g] & 15);
+    set_multiplier(out, g, block.scales[g] & 15);
     out->offset[g] = -(minimum * static_cast<float>(block.scales[g] >> 4));
   }
   for (int i = 0; i < 256; ++i) {
@@ -81,12 +92,11 @@ void unpack_block(const BlockQ2K& block, Levels* out) {
 // As q2_k; bit i / 32 of high[i % 32] is the third bit. Scales: 4 low bits of 16 of them in 8
 // bytes, then 2 high bits each.
 void unpack_block(const BlockQ3K& block, Levels* out) {
-  out->values = 256, out->group = 16;
-  const float scale = f16_to_f32(block.scale);
+  groups_of_16(out, block.scale);
   for (int g = 0; g < 16; ++g) {
     const int low = g < 8 ? block.scales[g] & 15 : block.scales[g - 8] >> 4;
     const int high = block.scales[8 + g % 4] >> g / 4 * 2 & 3;
-    out->scale[g] = scale * static_cast<float>((low | high << 4) - 32);
+    set_multiplier(out, g, (low | high << 4) - 32);
   }
   for (int i = 0; i < 256; ++i) {
     const int half = i / 128, shift = i % 128 / 32 * 2;
@@ -133,9 +143,8 @@ void unpack_block(const BlockQ5K& block, Levels* out) {
 // Each half of 128 values: 64 bytes of nibbles (values 0..63 low, 64..127 high) and 32 bytes of
 // their four upper bit pairs.
 void unpack_block(const BlockQ6K& block, Levels* out) {
-  out->values = 256, out->group = 16;
-  const float scale = f16_to_f32(block.scale);
-  for (int g = 0; g < 16; ++g) out->scale[g] = scale * static_cast<float>(block.scales[g]);
+  groups_of_16(out, block.scale);
+  for (int g = 0; g < 16; ++g) set_multiplier(out, g, block.scales[g]);
   for (int i = 0; i < 256; ++i) {
     const int half = i / 128, within = i % 128;
     const int low = block.low[half * 64 + within % 64] >> within / 64 * 4 & 15;

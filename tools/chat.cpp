@@ -66,8 +66,7 @@ bool answer(const Session& session, const Options& options, Conversation& conver
 
 int chat(const Options& options, const std::string* system) {
   const Model model(options.model.path);
-  model.need(MOTE_TASK_CHAT,
-             "chat template, so there is no conversation with it; mote generate continues a text");
+  model.need_chat("mote generate continues a text");
   const Session session(model, session_options(model, options.model));
   Conversation conversation(system);
   const bool terminal = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);

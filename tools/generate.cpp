@@ -66,7 +66,9 @@ class Prompt {
     if (!ids_.empty()) {
       prompt.ids = ids_.data();
       prompt.id_count = ids_.size();
-    } else if (!o.raw && model.can(MOTE_TASK_CHAT)) {
+    } else if (!o.raw && model.can(MOTE_TASK_TOKENIZE) && model.has_template()) {
+      // Continuing the text of someone who expects an answer would look like a bad answer.
+      model.need_chat("--raw continues the text as it is");
       if (o.system_option->count()) messages_.push_back({{"system", 6}, as_text(o.system)});
       messages_.push_back({{"user", 4}, as_text(text_)});
       prompt.messages = messages_.data();

@@ -80,6 +80,16 @@ void Model::need(uint32_t task, const char* what) const {
   if (!can(task)) throw Failure(path_ + ": the model has no " + what);
 }
 
+void Model::need_chat(const char* instead) const {
+  if (can(MOTE_TASK_CHAT)) return;
+  // Opening the model has warned of the fault that the template has.
+  const bool wrong = can(MOTE_TASK_TOKENIZE) && can(MOTE_TASK_GENERATE) && has_template();
+  throw Failure(path_ +
+                (wrong ? ": the model's chat template cannot be read, "
+                       : ": the model has no chat template, ") +
+                "so there is no conversation with it; " + instead);
+}
+
 std::optional<std::string> Model::value(const char* key) const {
   size_t length = 0;
   const mote_status status = mote_model_value(model_, key, nullptr, 0, &length);

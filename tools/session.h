@@ -41,6 +41,10 @@ class Model {
   bool can(uint32_t task) const { return (info_.tasks & task) != 0; }
   // Throws Failure that says what the model lacks.
   void need(uint32_t task, const char* what) const;
+  // Throws Failure unless there is a conversation with the model: it has no chat template, or one
+  // that cannot be read. instead: what the user can do.
+  void need_chat(const char* instead) const;
+  bool has_template() const { return value("tokenizer.chat_template").has_value(); }
   // A key of the file as text, if it is there.
   std::optional<std::string> value(const char* key) const;
 

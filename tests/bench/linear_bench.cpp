@@ -16,7 +16,7 @@
 #include "kernels/kernels.h"
 #include "quant/quant.h"
 #include "roofline.h"
-#include "tests/support/random.h"
+#include "tests/support/random_weights.h"
 
 namespace mote::bench {
 namespace {
@@ -52,12 +52,11 @@ struct Shape {
 
 // Random valid weights, as many copies of the matrix as the working set holds.
 void fill_weights(Format format, Shape shape, size_t copies, uint8_t* out) {
-  const size_t row = row_bytes(format, shape.columns), one = row * shape.rows;
+  const size_t one = row_bytes(format, shape.columns) * shape.rows;
   test::Random random(1);
-  const std::vector<float> values = random.normals(shape.columns * 16, 0.05f);
-  for (size_t r = 0; r < shape.rows; r += 16)
-    quant::encode(format, values.data(), shape.columns * std::min<size_t>(16, shape.rows - r),
-                  out + r * row);
+  const std::vector<uint8_t> weights =
+      test::random_weights(format, shape.rows * shape.columns, &random);
+  std::memcpy(out, weights.data(), one);
   for (size_t i = 1; i < copies; ++i) std::memcpy(out + i * one, out, one);
 }
 
@@ -107,6 +106,8 @@ void linear(benchmark::State& state, const Kernels* kernels, Format format, Shap
   const auto runs = static_cast<double>(state.iterations());
   state.counters["bytes_per_second"] =
       benchmark::Counter(runs * static_cast<double>(one), benchmark::Counter::kIsRate);
+  state.counters["weights_per_second"] = benchmark::Counter(
+      runs * static_cast<double>(shape.columns * shape.rows), benchmark::Counter::kIsRate);
   state.counters["operations_per_second"] =
       benchmark::Counter(runs * 2.0 * static_cast<double>(tokens * shape.columns * shape.rows),
                          benchmark::Counter::kIsRate);
@@ -168,8 +169,10 @@ void register_all() {
 #include "kernels/linear_formats.inc"
 #undef LINEAR
          })
-      for (const Shape shape : {Shape{576, 1536}, {1536, 576}, {576, 576}, {640, 2048}})
+      for (const Shape shape :
+           {Shape{576, 1536}, {1536, 576}, {576, 576}, {640, 2048}, {2048, 640}})
         for (const size_t tokens : {1, 2, 4, 8, 32, 512}) {
+          if (shape.columns % format_info(format).values != 0) continue;
           const std::string name = "linear/" + isa + "/" + format_info(format).name + "/" +
                                    std::to_string(shape.columns) + "x" +
                                    std::to_string(shape.rows) + "/" + std::to_string(tokens);

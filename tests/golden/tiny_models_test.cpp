@@ -1,5 +1,5 @@
 // Random models of PyTorch, converted by the tool: hidden states of every layer, logits and greedy
-// tokens as in float32. Folders as in goldens/tiny; two of them lie in tests/data/tiny.
+// tokens as in float32. Folders as in goldens/tiny; some of them lie in tests/data/tiny.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -44,7 +44,7 @@ class TinyModels : public testing::TestWithParam<const char*> {
           std::filesystem::exists(base + GetParam() + "/golden.safetensors"))
         folder_ = base + GetParam();
     if (folder_.empty())
-      GTEST_SKIP() << "MOTE_SHARED_DIR is not set: it names a folder with goldens/tiny";
+      GTEST_SKIP() << "MOTE_SHARED_DIR names no folder with goldens/tiny/" << GetParam();
     if (!std::filesystem::exists(kTool)) GTEST_SKIP() << "the command line tool is not built";
     file_ = testing::TempDir() + "mote_tiny_" + GetParam() + "_" + std::to_string(::getpid());
     const std::string command = kRunTool + " convert " + shell_word(folder_) + " -o " +
@@ -161,14 +161,21 @@ TEST_P(TinyModels, Dump) {
   compare(dump.floats("logits"), hidden, 1e-4, "dump");
 }
 
+std::string test_name(const testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(Llama, TinyModels,
                          testing::Values("llama", "llama-tied", "llama3-rope-scaling",
                                          "llama-linear-rope", "llama-yarn"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(Relatives, TinyModels,
+                         testing::Values("mistral-sliding-window", "qwen2", "qwen3", "phi3",
+                                         "smollm3", "granite", "olmo2", "stablelm", "starcoder2",
+                                         "gemma2", "gemma3-text"),
+                         test_name);
 
 }  // namespace
 }  // namespace mote::test

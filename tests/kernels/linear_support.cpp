@@ -10,11 +10,6 @@ Guarded<T> guarded_prefix(const std::vector<T>& from, size_t count) {
   return out;
 }
 
-void set_half(uint8_t* p, float value) {
-  const uint16_t half = quant::f32_to_f16(value);
-  std::memcpy(p, &half, sizeof(half));
-}
-
 // Sums of 16 q, as the oracle gives them, to what kernels read.
 void to_corrections(std::vector<int32_t>* sums) {
   for (size_t i = 0; i < sums->size(); i += 2) {
@@ -25,23 +20,6 @@ void to_corrections(std::vector<int32_t>* sums) {
 }
 
 }  // namespace
-
-std::vector<uint8_t> random_weights(Format format, size_t values, Random* random) {
-  const size_t bytes = row_bytes(format, values);
-  if (!needs_quantized_activations(format)) {
-    std::vector<uint8_t> out(bytes);
-    const std::vector<float> floats = random->normals(values, 0.1f);
-    quant::encode(format, floats.data(), values, out.data());
-    return out;
-  }
-  std::vector<uint8_t> out = random->bytes(bytes);
-  const FormatInfo& info = format_info(format);
-  for (size_t at = 0; at < bytes; at += info.bytes) {
-    set_half(&out[at], random->uniform(-0.02f, 0.02f));
-    if (format == Format::q4_1) set_half(&out[at + 2], random->uniform(-0.1f, 0.1f));
-  }
-  return out;
-}
 
 Layer::Layer(Format format_, size_t rows_, size_t columns_, size_t tokens_, bool fused,
              uint64_t seed, size_t refined_)

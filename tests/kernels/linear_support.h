@@ -5,12 +5,9 @@
 
 #include "kernel_support.h"
 #include "tests/support/guard_page.h"
-#include "tests/support/random.h"
+#include "tests/support/random_weights.h"
 
 namespace mote::test {
-
-// Valid blocks of any bit pattern, with scales about 0.01; float formats get normal values.
-std::vector<uint8_t> random_weights(Format format, size_t values, Random* random);
 
 // A layer of `rows` x `columns` and activations of `tokens`, with every output.
 struct Layer {

@@ -137,7 +137,6 @@ TEST(LinearOutput, EqualsTheDotProductOfDecodedValues) {
   test::Random random(6);
   for (Format format : {Format::f32, Format::f16, Format::bf16, Format::q4_0, Format::q4_1,
                         Format::q5_0, Format::q5_1, Format::q8_0, Format::iq4_nl}) {
-    ASSERT_TRUE(has_linear_output(format));
     for (size_t columns : {32, 64, 576, 1536}) {
       std::vector<uint8_t> row = random.bytes(row_bytes(format, columns));
       if (can_encode(format)) {

@@ -1,13 +1,22 @@
 #include "tests/tools/checkpoint_support.h"
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "tests/support/tiny_model.h"
 
 namespace mote::test {
 
+std::string tiny_folder(const std::string& name) {
+  const char* shared = std::getenv("MOTE_SHARED_DIR");
+  for (const std::string& base : {std::string(MOTE_TEST_DATA "/tiny/"),
+                                  (shared ? shared : "") + std::string("/goldens/tiny/")})
+    if (std::filesystem::exists(base + name + "/config.json")) return base + name;
+  return "";
+}
+
 Checkpoint Checkpoint::load(const std::string& name) {
-  const std::string folder = MOTE_TEST_DATA "/tiny/" + name;
+  const std::string folder = tiny_folder(name);
   Checkpoint checkpoint;
   checkpoint.config = Json::parse(read_all(folder + "/config.json"));
   checkpoint.tensors = SafeTensors(folder + "/model.safetensors").all();

@@ -9,12 +9,16 @@
 
 namespace mote::test {
 
+// The folder of a case of goldens/tiny: in tests/data/tiny, or where MOTE_SHARED_DIR has them all.
+// Empty where it is in neither.
+std::string tiny_folder(const std::string& name);
+
 struct Checkpoint {
   Json config;
   std::map<std::string, SafeTensor> tensors;
   std::map<std::string, std::string> files;  // others, by name
 
-  // A case of tests/data/tiny.
+  // A case that tiny_folder() finds.
   static Checkpoint load(const std::string& name);
   // A byte-level tokenizer of 300 tokens in the style of SmolLM2, as tokenizer.json has it.
   static Json tokenizer_json();

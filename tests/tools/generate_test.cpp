@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "tests/support/tiny_model.h"
 #include "tests/tools/tool_support.h"
 
 namespace mote::test {
@@ -131,6 +132,53 @@ TEST_F(Generate, NoTokenizerMeansIds) {
   expect_failure(run_tool({"generate", "-m", out, "-p", "x"}), 1, "tokenizer");
   expect_failure(run_tool({"chat", "-m", out}), 1, "chat template");
   expect_failure(run_tool({"tokenize", "-m", out, "x"}), 1, "tokenizer");
+}
+
+// A base model: generate continues the text behind the beginning that the tokenizer asks for, chat
+// says why it cannot.
+TEST_F(Generate, NoTemplateMeansContinuing) {
+  TinyModel base;
+  base.chat_template = false;
+  const Bytes bytes = base.bytes();
+  const std::string with_template = model_;
+  model_ = folder_.write("base.gguf", std::string(bytes.begin(), bytes.end()));
+  const Json continued = run("generate", {"-p", "the sea", "-n", "6", "--json"}).json();
+  EXPECT_EQ(continued["tokens"].size(), 6u);
+  EXPECT_EQ(run("generate", {"-p", "the sea", "-n", "6", "--raw", "--json"}).json()["tokens"],
+            continued["tokens"]);
+  EXPECT_EQ(run_tool({"generate", "-m", with_template, "-p", "the sea", "-n", "6", "--raw"}).out,
+            run("generate", {"-p", "the sea", "-n", "6"}).out);
+  expect_failure(run("chat", {}, "the sea\n"), 1, "has no chat template");
+  expect_failure(run("chat", {}, "the sea\n"), 1, "mote generate continues a text");
+  expect_failure(run("generate", {"-p", "the sea", "--system", "be brief"}), 1, "--system");
+
+  GgufBuilder begun = base.builder();
+  begun.boolean("tokenizer.ggml.add_bos_token", true);
+  const Bytes begun_bytes = begun.build();
+  model_ = folder_.write("begun.gguf", std::string(begun_bytes.begin(), begun_bytes.end()));
+  const Json behind = run("generate", {"-p", "the sea", "-n", "6", "--json"}).json();
+  EXPECT_EQ(behind["prompt_tokens"].get<int>(), continued["prompt_tokens"].get<int>() + 1);
+}
+
+// A template with a fault is not a base model: nothing is answered in its place.
+TEST_F(Generate, WrongTemplateIsNoAnswer) {
+  TinyModel base;
+  base.chat_template = false;
+  GgufBuilder builder = base.builder();
+  builder.text("tokenizer.chat_template", "{% for message in %}");
+  const Bytes bytes = builder.build();
+  model_ = folder_.write("wrong.gguf", std::string(bytes.begin(), bytes.end()));
+  for (const auto& [command, words, instead] :
+       {std::tuple<const char*, Words, const char*>{"generate", {"-p", "the sea"}, "--raw"},
+        {"chat", {}, "mote generate"}}) {
+    const ToolResult result = run(command, words, "the sea\n");
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.out, "");
+    EXPECT_NE(result.err.find("warning: "), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("chat template cannot be read"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find(instead), std::string::npos) << result.err;
+  }
+  EXPECT_EQ(run("generate", {"-p", "the sea", "-n", "3", "--raw"}).status, 0);
 }
 
 TEST_F(Generate, ChatAnswersEachLine) {

@@ -86,6 +86,10 @@ void add_key(GgufWriter& writer, const std::string& name, const GgufKeys::Value&
     Status operator()(const std::vector<float>& v) {
       return writer.add_array(name, GgufType::f32, v.data(), v.size());
     }
+    Status operator()(const std::vector<bool>& v) {
+      const std::vector<uint8_t> bytes(v.begin(), v.end());
+      return writer.add_array(name, GgufType::boolean, bytes.data(), bytes.size());
+    }
   };
   check(std::visit(Add{writer, name}, value));
 }
@@ -154,9 +158,12 @@ void convert(const Options& options) {
   const ImportArchitecture& architecture = find_import_architecture(folder.config());
   GgufKeys keys = general_keys(folder, architecture, type);
   ImportSizes sizes;
-  architecture.read(folder.config(), &sizes, &keys);
+  read_architecture(folder.config(), architecture, &sizes, &keys);
   std::vector<ImportTensor> tensors = match_tensors(folder, architecture, sizes);
   const Warn warn = [](const std::string& message) { complain("warning: " + message); };
+  for (const std::string& key : unknown_settings(folder.config(), architecture))
+    warn(folder.config().path() + ": " + key + ": is not known and was left aside, found " +
+         folder.config().shown(key.c_str()));
   if (!options.no_tokenizer) import_tokenizer(folder, sizes.vocabulary, &keys, warn);
   size_t not_divisible = 0;
   std::vector<Job> jobs;
@@ -167,12 +174,14 @@ void convert(const Options& options) {
   if (not_divisible > 0)
     warn(std::to_string(not_divisible) + " tensors have rows that are not whole blocks of " +
          options.type + ": they are written as f16");
-  write_file(options, keys, jobs, rope_divisors(read_rope(folder.config()), sizes.head_dim));
+  const std::vector<float> divisors =
+      rope_divisors(read_rope(folder.config(), architecture.rope), sizes.rotary);
+  write_file(options, keys, jobs, divisors);
   std::error_code error;
   const uintmax_t bytes = std::filesystem::file_size(options.output, error);
   complain("wrote " + options.output + ": " + architecture.architecture + ", " +
-           std::to_string(jobs.size() + (read_rope(folder.config()).type == "llama3")) +
-           " tensors, " + std::to_string(error ? 0 : bytes) + " bytes");
+           std::to_string(jobs.size() + !divisors.empty()) + " tensors, " +
+           std::to_string(error ? 0 : bytes) + " bytes");
 }
 
 }  // namespace

@@ -34,6 +34,11 @@ const Json* Config::find(const char* key) const {
   return found == value_.end() || found->is_null() ? nullptr : &*found;
 }
 
+std::string Config::shown(const char* key) const {
+  const auto found = value_.find(key);
+  return found == value_.end() ? "nothing" : show(*found);
+}
+
 uint32_t Config::number(const char* key) const {
   const Json* value = find(key);
   if (!value) fail(key, "is missing");

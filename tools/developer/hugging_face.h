@@ -36,6 +36,9 @@ class Config {
   // The object under a key, for messages "path: key.inner". Absent: an empty one.
   Config child(const char* key) const;
 
+  // The value of a key for a message, shortened.
+  std::string shown(const char* key) const;
+
   [[noreturn]] void fail(const std::string& key, const std::string& what) const;
 
  private:

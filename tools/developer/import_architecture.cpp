@@ -1,224 +1,222 @@
 #include "tools/developer/import_architecture.h"
 
-#include <algorithm>
-#include <cstring>
-
-#include "tools/failure.h"
-
 namespace mote::tool {
 namespace {
 
 using S = Size;
-using P = Presence;
-using A = Arrange;
+using K = KeyRule::Kind;
+using W = WindowRule::Kind;
 
-constexpr TensorRule kLlamaTensors[] = {
-    {"model.embed_tokens.weight", "token_embd.weight", S::vocabulary, S::hidden, P::always,
-     A::as_is},
-    {"model.norm.weight", "output_norm.weight", S::hidden, S::none, P::always, A::as_is},
-    {"lm_head.weight", "output.weight", S::vocabulary, S::hidden, P::untied, A::as_is},
-    {"model.layers.#.input_layernorm.weight", "blk.#.attn_norm.weight", S::hidden, S::none,
-     P::always, A::as_is},
-    {"model.layers.#.self_attn.q_proj.weight", "blk.#.attn_q.weight", S::queries, S::hidden,
-     P::always, A::interleave_heads},
-    {"model.layers.#.self_attn.q_proj.bias", "blk.#.attn_q.bias", S::queries, S::none,
-     P::attention_bias, A::interleave_heads},
-    {"model.layers.#.self_attn.k_proj.weight", "blk.#.attn_k.weight", S::keys, S::hidden, P::always,
-     A::interleave_heads},
-    {"model.layers.#.self_attn.k_proj.bias", "blk.#.attn_k.bias", S::keys, S::none,
-     P::attention_bias, A::interleave_heads},
-    {"model.layers.#.self_attn.v_proj.weight", "blk.#.attn_v.weight", S::keys, S::hidden, P::always,
-     A::as_is},
-    {"model.layers.#.self_attn.v_proj.bias", "blk.#.attn_v.bias", S::keys, S::none,
-     P::attention_bias, A::as_is},
-    {"model.layers.#.self_attn.o_proj.weight", "blk.#.attn_output.weight", S::hidden, S::queries,
-     P::always, A::as_is},
-    {"model.layers.#.self_attn.o_proj.bias", "blk.#.attn_output.bias", S::hidden, S::none,
-     P::attention_bias, A::as_is},
-    {"model.layers.#.post_attention_layernorm.weight", "blk.#.ffn_norm.weight", S::hidden, S::none,
-     P::always, A::as_is},
-    {"model.layers.#.mlp.gate_proj.weight", "blk.#.ffn_gate.weight", S::feed_forward, S::hidden,
-     P::always, A::as_is},
-    {"model.layers.#.mlp.gate_proj.bias", "blk.#.ffn_gate.bias", S::feed_forward, S::none,
-     P::mlp_bias, A::as_is},
-    {"model.layers.#.mlp.up_proj.weight", "blk.#.ffn_up.weight", S::feed_forward, S::hidden,
-     P::always, A::as_is},
-    {"model.layers.#.mlp.up_proj.bias", "blk.#.ffn_up.bias", S::feed_forward, S::none, P::mlp_bias,
-     A::as_is},
-    {"model.layers.#.mlp.down_proj.weight", "blk.#.ffn_down.weight", S::hidden, S::feed_forward,
-     P::always, A::as_is},
-    {"model.layers.#.mlp.down_proj.bias", "blk.#.ffn_down.bias", S::hidden, S::none, P::mlp_bias,
-     A::as_is},
+#define MOTE_LAYER "model.layers.#."
+#define MOTE_BLOCK "blk.#."
+
+constexpr TensorRule kEnds[] = {
+    {"model.embed_tokens.weight", "token_embd.weight", S::vocabulary, S::hidden},
+    {"model.norm.weight", "output_norm.weight", S::hidden, S::none, Role::norm},
+    {"lm_head.weight", "output.weight", S::vocabulary, S::hidden, Role::plain, kUntied},
+};
+constexpr TensorRule kAttention[] = {
+    {MOTE_LAYER "self_attn.q_proj.weight", MOTE_BLOCK "attn_q.weight", S::queries, S::hidden,
+     Role::head_rows},
+    {MOTE_LAYER "self_attn.q_proj.bias", MOTE_BLOCK "attn_q.bias", S::queries, S::none,
+     Role::head_rows, kQkvBias},
+    {MOTE_LAYER "self_attn.k_proj.weight", MOTE_BLOCK "attn_k.weight", S::keys, S::hidden,
+     Role::head_rows},
+    {MOTE_LAYER "self_attn.k_proj.bias", MOTE_BLOCK "attn_k.bias", S::keys, S::none,
+     Role::head_rows, kQkvBias},
+    {MOTE_LAYER "self_attn.v_proj.weight", MOTE_BLOCK "attn_v.weight", S::keys, S::hidden},
+    {MOTE_LAYER "self_attn.v_proj.bias", MOTE_BLOCK "attn_v.bias", S::keys, S::none, Role::plain,
+     kQkvBias},
+    {MOTE_LAYER "self_attn.o_proj.weight", MOTE_BLOCK "attn_output.weight", S::hidden, S::queries},
+    {MOTE_LAYER "self_attn.o_proj.bias", MOTE_BLOCK "attn_output.bias", S::hidden, S::none,
+     Role::plain, kOutputBias},
+};
+constexpr TensorRule kFusedAttention[] = {
+    {MOTE_LAYER "self_attn.qkv_proj.weight", MOTE_BLOCK "attn_qkv.weight", S::query_key_value,
+     S::hidden},
+    {MOTE_LAYER "self_attn.o_proj.weight", MOTE_BLOCK "attn_output.weight", S::hidden, S::queries},
+};
+constexpr TensorRule kFeedForward[] = {
+    {MOTE_LAYER "mlp.gate_proj.weight", MOTE_BLOCK "ffn_gate.weight", S::feed_forward, S::hidden},
+    {MOTE_LAYER "mlp.gate_proj.bias", MOTE_BLOCK "ffn_gate.bias", S::feed_forward, S::none,
+     Role::plain, kMlpBias},
+    {MOTE_LAYER "mlp.up_proj.weight", MOTE_BLOCK "ffn_up.weight", S::feed_forward, S::hidden},
+    {MOTE_LAYER "mlp.up_proj.bias", MOTE_BLOCK "ffn_up.bias", S::feed_forward, S::none, Role::plain,
+     kMlpBias},
+    {MOTE_LAYER "mlp.down_proj.weight", MOTE_BLOCK "ffn_down.weight", S::hidden, S::feed_forward},
+    {MOTE_LAYER "mlp.down_proj.bias", MOTE_BLOCK "ffn_down.bias", S::hidden, S::none, Role::plain,
+     kMlpBias},
+};
+constexpr TensorRule kFusedFeedForward[] = {
+    {MOTE_LAYER "mlp.gate_up_proj.weight", MOTE_BLOCK "ffn_up.weight", S::gate_up, S::hidden},
+    {MOTE_LAYER "mlp.down_proj.weight", MOTE_BLOCK "ffn_down.weight", S::hidden, S::feed_forward},
+};
+constexpr TensorRule kPlainFeedForward[] = {
+    {MOTE_LAYER "mlp.c_fc.weight", MOTE_BLOCK "ffn_up.weight", S::feed_forward, S::hidden},
+    {MOTE_LAYER "mlp.c_fc.bias", MOTE_BLOCK "ffn_up.bias", S::feed_forward, S::none, Role::plain,
+     kMlpBias},
+    {MOTE_LAYER "mlp.c_proj.weight", MOTE_BLOCK "ffn_down.weight", S::hidden, S::feed_forward},
+    {MOTE_LAYER "mlp.c_proj.bias", MOTE_BLOCK "ffn_down.bias", S::hidden, S::none, Role::plain,
+     kMlpBias},
 };
 
-// Sizes and keys that every decoder of this kind has.
-void read_decoder(const Config& config, const std::string& architecture, ImportSizes* sizes,
-                  GgufKeys* keys) {
-  sizes->layers = config.number("num_hidden_layers");
-  sizes->hidden = config.number("hidden_size");
-  sizes->feed_forward = config.number("intermediate_size");
-  sizes->vocabulary = config.number("vocab_size");
-  sizes->heads = config.number("num_attention_heads");
-  sizes->kv_heads = config.number("num_key_value_heads", sizes->heads);
-  if (!config.has("head_dim") && sizes->hidden % sizes->heads != 0)
-    config.fail("hidden_size",
-                "is not a multiple of num_attention_heads, and there is no head_dim");
-  sizes->head_dim = config.number("head_dim", sizes->hidden / sizes->heads);
-  if (sizes->heads % sizes->kv_heads != 0)
-    config.fail("num_attention_heads", "is not a multiple of num_key_value_heads");
-  sizes->tied_embeddings = config.boolean("tie_word_embeddings", false);
-  const std::string prefix = architecture + ".";
-  keys->set(prefix + "vocab_size", sizes->vocabulary);
-  keys->set(prefix + "context_length", config.number("max_position_embeddings"));
-  keys->set(prefix + "embedding_length", sizes->hidden);
-  keys->set(prefix + "block_count", sizes->layers);
-  keys->set(prefix + "feed_forward_length", sizes->feed_forward);
-  keys->set(prefix + "attention.head_count", sizes->heads);
-  keys->set(prefix + "attention.head_count_kv", sizes->kv_heads);
-  keys->set(prefix + "attention.key_length", sizes->head_dim);
-  keys->set(prefix + "attention.value_length", sizes->head_dim);
-  keys->set(prefix + "attention.layer_norm_rms_epsilon",
-            static_cast<float>(config.real("rms_norm_eps", 1e-6)));
-  keys->set(prefix + "rope.dimension_count", sizes->head_dim);
-  set_rope_keys(config, read_rope(config), architecture, keys);
-}
+// Norms: before both blocks, ...
+constexpr TensorRule kNormsBefore[] = {
+    {MOTE_LAYER "input_layernorm.weight", MOTE_BLOCK "attn_norm.weight", S::hidden, S::none,
+     Role::norm},
+    {MOTE_LAYER "post_attention_layernorm.weight", MOTE_BLOCK "ffn_norm.weight", S::hidden, S::none,
+     Role::norm, kFeedForwardNorm},
+};
+constexpr TensorRule kNormBiases[] = {
+    {"model.norm.bias", "output_norm.bias", S::hidden},
+    {MOTE_LAYER "input_layernorm.bias", MOTE_BLOCK "attn_norm.bias", S::hidden},
+    {MOTE_LAYER "post_attention_layernorm.bias", MOTE_BLOCK "ffn_norm.bias", S::hidden, S::none,
+     Role::plain, kFeedForwardNorm},
+};
+// ... behind both, ...
+constexpr TensorRule kNormsBehind[] = {
+    {MOTE_LAYER "post_attention_layernorm.weight", MOTE_BLOCK "post_attention_norm.weight",
+     S::hidden, S::none, Role::norm},
+    {MOTE_LAYER "post_feedforward_layernorm.weight", MOTE_BLOCK "post_ffw_norm.weight", S::hidden,
+     S::none, Role::norm},
+};
+// ... and, with those, before too;
+constexpr TensorRule kNormsBeforeToo[] = {
+    {MOTE_LAYER "input_layernorm.weight", MOTE_BLOCK "attn_norm.weight", S::hidden, S::none,
+     Role::norm},
+    {MOTE_LAYER "pre_feedforward_layernorm.weight", MOTE_BLOCK "ffn_norm.weight", S::hidden,
+     S::none, Role::norm},
+};
+// of each head, or of all at once.
+constexpr TensorRule kHeadNorms[] = {
+    {MOTE_LAYER "self_attn.q_norm.weight", MOTE_BLOCK "attn_q_norm.weight", S::head, S::none,
+     Role::norm},
+    {MOTE_LAYER "self_attn.k_norm.weight", MOTE_BLOCK "attn_k_norm.weight", S::head, S::none,
+     Role::norm},
+};
+constexpr TensorRule kAllHeadsNorms[] = {
+    {MOTE_LAYER "self_attn.q_norm.weight", MOTE_BLOCK "attn_q_norm.weight", S::queries, S::none,
+     Role::norm},
+    {MOTE_LAYER "self_attn.k_norm.weight", MOTE_BLOCK "attn_k_norm.weight", S::keys, S::none,
+     Role::norm},
+};
 
-void read_llama(const Config& config, ImportSizes* sizes, GgufKeys* keys) {
-  read_decoder(config, "llama", sizes, keys);
-  if (sizes->head_dim % 2 != 0) config.fail("head_dim", "is odd, so it cannot turn in pairs");
-  sizes->attention_bias = config.boolean("attention_bias", false);
-  sizes->mlp_bias = config.boolean("mlp_bias", false);
-  const std::string activation = config.text("hidden_act", "silu");
-  if (activation != "silu") config.fail("hidden_act", "expected silu, found " + activation);
-  if (config.has("sliding_window"))
-    config.fail("sliding_window", "attention over a window is not supported for this architecture");
-  if (config.real("partial_rotary_factor", 1.0) != 1.0)
-    config.fail("partial_rotary_factor", "is not supported for this architecture");
-}
+using Tensors = List<TensorRule>;
+constexpr Tensors kLlamaTensors[] = {kEnds, kNormsBefore, kAttention, kFeedForward};
+constexpr Tensors kQwen3Tensors[] = {kEnds, kNormsBefore, kAttention, kHeadNorms, kFeedForward};
+constexpr Tensors kPhi3Tensors[] = {kEnds, kNormsBefore, kFusedAttention, kFusedFeedForward};
+constexpr Tensors kOlmo2Tensors[] = {kEnds, kNormsBehind, kAttention, kAllHeadsNorms, kFeedForward};
+constexpr Tensors kStableLmTensors[] = {kEnds, kNormsBefore, kNormBiases, kAttention, kFeedForward};
+constexpr Tensors kStarCoder2Tensors[] = {kEnds, kNormsBefore, kNormBiases, kAttention,
+                                          kPlainFeedForward};
+constexpr Tensors kGemma2Tensors[] = {kEnds, kNormsBeforeToo, kNormsBehind, kAttention,
+                                      kFeedForward};
+constexpr Tensors kGemma3Tensors[] = {kEnds,      kNormsBeforeToo, kNormsBehind,
+                                      kAttention, kHeadNorms,      kFeedForward};
 
-template <size_t N>
-constexpr ImportArchitecture row(const char* class_name, const char* architecture,
-                                 const TensorRule (&tensors)[N],
-                                 void (*read)(const Config&, ImportSizes*, GgufKeys*)) {
-  return {class_name, architecture, tensors, N, read};
-}
+constexpr SwitchRule kUntiedByDefault = {"tie_word_embeddings", false, kUntied, true};
+constexpr SwitchRule kTiedByDefault = {"tie_word_embeddings", true, kUntied, true};
+constexpr SwitchRule kTwoNorms = {nullptr, true, kFeedForwardNorm};
+constexpr SwitchRule kAttentionBias = {"attention_bias", false, kQkvBias | kOutputBias};
+constexpr SwitchRule kMlpBiases = {"mlp_bias", false, kMlpBias};
+
+constexpr SwitchRule kLlamaSwitches[] = {kUntiedByDefault, kTwoNorms, kAttentionBias, kMlpBiases};
+constexpr SwitchRule kSmolLm3Switches[] = {kTiedByDefault, kTwoNorms, kAttentionBias, kMlpBiases};
+constexpr SwitchRule kPlainSwitches[] = {kUntiedByDefault, kTwoNorms};
+constexpr SwitchRule kQwen2Switches[] = {kUntiedByDefault, kTwoNorms, {nullptr, true, kQkvBias}};
+constexpr SwitchRule kQwen3Switches[] = {kUntiedByDefault, kTwoNorms, kAttentionBias};
+constexpr SwitchRule kOlmo2Switches[] = {kUntiedByDefault, kAttentionBias};
+constexpr SwitchRule kGemmaSwitches[] = {kTiedByDefault, kAttentionBias};
+constexpr SwitchRule kStableLmSwitches[] = {
+    kUntiedByDefault,
+    {"use_qkv_bias", false, kQkvBias},
+    {"use_parallel_residual", false, kFeedForwardNorm, true},
+};
+constexpr SwitchRule kStarCoder2Switches[] = {
+    kTiedByDefault, kTwoNorms, {"use_bias", true, kQkvBias | kOutputBias | kMlpBias}};
+
+constexpr KeyRule kRmsEpsilon = {"rms_norm_eps", "attention.layer_norm_rms_epsilon", K::real, 1e-6};
+constexpr KeyRule kRmsEpsilonOfPhi = {"rms_norm_eps", "attention.layer_norm_rms_epsilon", K::real,
+                                      1e-5};
+constexpr KeyRule kScoreScale = {"query_pre_attn_scalar", "attention.scale", K::inverse_root, 256};
+constexpr KeyRule kLlamaKeys[] = {kRmsEpsilon};
+constexpr KeyRule kPhi3Keys[] = {kRmsEpsilonOfPhi};  // and OLMo 2
+constexpr KeyRule kGraniteKeys[] = {
+    kRmsEpsilon,
+    {"embedding_multiplier", "embedding_scale", K::real, 1.0},
+    {"residual_multiplier", "residual_scale", K::real, 1.0},
+    {"attention_multiplier", "attention.scale", K::real, 1.0},
+    {"logits_scaling", "logit_scale", K::real, 1.0},
+};
+constexpr KeyRule kStableLmKeys[] = {
+    {"layer_norm_eps", "attention.layer_norm_epsilon", K::real, 1e-5},
+    {"use_parallel_residual", "use_parallel_residual", K::boolean, 0},
+};
+constexpr KeyRule kStarCoder2Keys[] = {
+    {"norm_epsilon", "attention.layer_norm_epsilon", K::real, 1e-5}};
+constexpr KeyRule kGemma2Keys[] = {
+    kRmsEpsilon,
+    kScoreScale,
+    {"attn_logit_softcapping", "attn_logit_softcapping", K::cap, 50.0},
+    {"final_logit_softcapping", "final_logit_softcapping", K::cap, 30.0},
+};
+constexpr KeyRule kGemma3Keys[] = {
+    kRmsEpsilon,
+    kScoreScale,
+    {"final_logit_softcapping", "final_logit_softcapping", K::cap, 0.0},
+};
+
+constexpr Demand kSilu = {"hidden_act", "\"silu\""};
+constexpr Demand kGelu = {"hidden_activation", "\"gelu_pytorch_tanh\""};
+constexpr Demand kCausal = {"use_bidirectional_attention", "false"};
+constexpr Demand kLlamaDemands[] = {kSilu};
+constexpr Demand kSmolLm3Demands[] = {kSilu, {"use_sliding_window", "false"}};
+constexpr Demand kStableLmDemands[] = {kSilu, {"qk_layernorm", "false"}};
+constexpr Demand kStarCoder2Demands[] = {{"hidden_act", "\"gelu_pytorch_tanh\""}};
+constexpr Demand kGemma2Demands[] = {kGelu, kCausal};
+constexpr Demand kGemma3Demands[] = {kGelu, kCausal, {"attn_logit_softcapping", "null"}};
+
+constexpr WindowRule kNoWindow = {};
+constexpr WindowRule kWindow = {W::every_layer};
+constexpr WindowRule kMistralWindow = {W::every_layer, nullptr, nullptr, 0, 4096};
+constexpr WindowRule kUpperLayers = {W::some_layers, "use_sliding_window", "max_window_layers", 0,
+                                     4096};
+constexpr WindowRule kSecondLayers = {W::some_layers, nullptr, nullptr, 2, 4096};
+constexpr WindowRule kFiveOfSix = {W::some_layers, nullptr, nullptr, 6, 4096};
+
+constexpr RopeRule kWholeHead = {};
+constexpr RopeRule kMaybePart = {10000.0, 1.0, true};
+constexpr RopeRule kQuarter = {10000.0, 0.25, true};
+constexpr RopeRule kThreeOfFour = {2000000.0, 1.0, false, false, 4};
+constexpr RopeRule kTwoBases = {1000000.0, 1.0, false, true};
 
 constexpr ImportArchitecture kArchitectures[] = {
-    row("LlamaForCausalLM", "llama", kLlamaTensors, read_llama),
-    row("MistralForCausalLM", "llama", kLlamaTensors, read_llama),
+    {"LlamaForCausalLM", "llama", kLlamaTensors, kLlamaSwitches, kLlamaKeys, kLlamaDemands, true},
+    {"MistralForCausalLM", "llama", kLlamaTensors, kPlainSwitches, kLlamaKeys, kLlamaDemands, true,
+     0.0f, 0, kMistralWindow},
+    {"Qwen2ForCausalLM", "qwen2", kLlamaTensors, kQwen2Switches, kLlamaKeys, kLlamaDemands, false,
+     0.0f, 0, kUpperLayers},
+    {"Qwen3ForCausalLM", "qwen3", kQwen3Tensors, kQwen3Switches, kLlamaKeys, kLlamaDemands, false,
+     0.0f, 128, kUpperLayers},
+    {"Phi3ForCausalLM", "phi3", kPhi3Tensors, kPlainSwitches, kPhi3Keys, kLlamaDemands, false, 0.0f,
+     0, kWindow, kMaybePart},
+    {"SmolLM3ForCausalLM", "smollm3", kLlamaTensors, kSmolLm3Switches, kLlamaKeys, kSmolLm3Demands,
+     true, 0.0f, 0, kNoWindow, kThreeOfFour},
+    {"GraniteForCausalLM", "granite", kLlamaTensors, kLlamaSwitches, kGraniteKeys, kLlamaDemands,
+     true},
+    {"Olmo2ForCausalLM", "olmo2", kOlmo2Tensors, kOlmo2Switches, kPhi3Keys, kLlamaDemands, false},
+    {"StableLmForCausalLM", "stablelm", kStableLmTensors, kStableLmSwitches, kStableLmKeys,
+     kStableLmDemands, false, 0.0f, 0, kNoWindow, kQuarter},
+    {"Starcoder2ForCausalLM", "starcoder2", kStarCoder2Tensors, kStarCoder2Switches,
+     kStarCoder2Keys, kStarCoder2Demands, false, 0.0f, 0, kWindow},
+    {"Gemma2ForCausalLM", "gemma2", kGemma2Tensors, kGemmaSwitches, kGemma2Keys, kGemma2Demands,
+     false, 1.0f, 256, kSecondLayers, kWholeHead},
+    {"Gemma3ForCausalLM", "gemma3", kGemma3Tensors, kGemmaSwitches, kGemma3Keys, kGemma3Demands,
+     false, 1.0f, 256, kFiveOfSix, kTwoBases},
 };
 
-uint64_t size_of(Size size, const ImportSizes& sizes) {
-  switch (size) {
-    case S::hidden:
-      return sizes.hidden;
-    case S::queries:
-      return uint64_t{sizes.heads} * sizes.head_dim;
-    case S::keys:
-      return uint64_t{sizes.kv_heads} * sizes.head_dim;
-    case S::feed_forward:
-      return sizes.feed_forward;
-    case S::vocabulary:
-      return sizes.vocabulary;
-    case S::none:
-      break;
-  }
-  return 0;
-}
-
-bool expected(Presence presence, const ImportSizes& sizes) {
-  switch (presence) {
-    case P::always:
-      return true;
-    case P::untied:
-      return !sizes.tied_embeddings;
-    case P::attention_bias:
-      return sizes.attention_bias;
-    case P::mlp_bias:
-      return sizes.mlp_bias;
-  }
-  return false;
-}
-
-std::string with_layer(const char* pattern, uint32_t layer) {
-  std::string name = pattern;
-  const size_t at = name.find('#');
-  return at == std::string::npos ? name : name.replace(at, 1, std::to_string(layer));
-}
-
-// Old checkpoints hold tables that are computed and not learned, and tied ones a copy of the
-// embedding.
-bool is_redundant(const std::string& name, const ImportSizes& sizes) {
-  const auto ends_with = [&](const char* end) {
-    const size_t length = std::strlen(end);
-    return name.size() >= length && name.compare(name.size() - length, length, end) == 0;
-  };
-  return ends_with(".rotary_emb.inv_freq") || (sizes.tied_embeddings && name == "lm_head.weight");
-}
-
-class Matcher {
- public:
-  Matcher(const HuggingFaceFolder& folder, const ImportSizes& sizes)
-      : folder_(folder), sizes_(sizes) {}
-
-  void take(const TensorRule& rule, uint32_t layer) {
-    if (!expected(rule.presence, sizes_)) return;
-    const std::string name = with_layer(rule.source, layer);
-    const auto found = folder_.weights().find(name);
-    if (found == folder_.weights().end()) return missing_.push_back(name);
-    used_.push_back(name);
-    ImportTensor tensor;
-    tensor.target = with_layer(rule.target, layer);
-    tensor.source = found->second;
-    tensor.vector = rule.columns == S::none;
-    tensor.table = rule.rows == S::vocabulary;
-    if (rule.arrange == A::interleave_heads) tensor.interleaved_head = sizes_.head_dim;
-    std::vector<uint64_t> shape = {size_of(rule.rows, sizes_)};
-    if (!tensor.vector) shape.push_back(size_of(rule.columns, sizes_));
-    tensor.rows = shape[0];
-    tensor.columns = tensor.vector ? 1 : shape[1];
-    const SafetensorsEntry& entry = *tensor.source.entry;
-    if (entry.shape != shape) {
-      SafetensorsEntry wanted = entry;
-      wanted.shape = shape;
-      throw Failure(tensor.source.file->path() + ": tensor " + name + ": expected " +
-                    wanted.describe() + " by config.json, found " + entry.describe());
-    }
-    if (entry.dtype != "F32" && entry.dtype != "F16" && entry.dtype != "BF16" &&
-        entry.dtype != "F64")
-      throw Failure(tensor.source.file->path() + ": tensor " + name +
-                    ": expected F32, F16, BF16 or F64, found " + entry.describe());
-    tensors_.push_back(std::move(tensor));
-  }
-
-  std::vector<ImportTensor> finish() {
-    if (!missing_.empty()) throw Failure(folder_.path() + ": missing tensors: " + list(missing_));
-    std::sort(used_.begin(), used_.end());
-    std::vector<std::string> extra;
-    for (const auto& [name, weight] : folder_.weights())
-      if (!std::binary_search(used_.begin(), used_.end(), name) && !is_redundant(name, sizes_))
-        extra.push_back(name);
-    if (!extra.empty())
-      throw Failure(folder_.path() +
-                    ": tensors that config.json does not account for: " + list(extra));
-    return std::move(tensors_);
-  }
-
- private:
-  static std::string list(const std::vector<std::string>& names) {
-    constexpr size_t kShown = 5;
-    std::string text;
-    for (size_t i = 0; i < names.size() && i < kShown; ++i) text += (i ? ", " : "") + names[i];
-    return names.size() <= kShown
-               ? text
-               : text + " and " + std::to_string(names.size() - kShown) + " more";
-  }
-
-  const HuggingFaceFolder& folder_;
-  const ImportSizes& sizes_;
-  std::vector<ImportTensor> tensors_;
-  std::vector<std::string> used_, missing_;
-};
+#undef MOTE_LAYER
+#undef MOTE_BLOCK
 
 }  // namespace
 
@@ -233,20 +231,6 @@ const ImportArchitecture& find_import_architecture(const Config& config) {
   for (const ImportArchitecture& architecture : kArchitectures)
     known += (known.empty() ? "" : ", ") + std::string(architecture.class_name);
   config.fail("architectures", "expected one of " + known + ", found " + found);
-}
-
-std::vector<ImportTensor> match_tensors(const HuggingFaceFolder& folder,
-                                        const ImportArchitecture& architecture,
-                                        const ImportSizes& sizes) {
-  Matcher matcher(folder, sizes);
-  const auto each = [&](bool layered, uint32_t layer) {
-    for (size_t i = 0; i < architecture.tensor_count; ++i)
-      if ((std::strchr(architecture.tensors[i].source, '#') != nullptr) == layered)
-        matcher.take(architecture.tensors[i], layer);
-  };
-  each(false, 0);
-  for (uint32_t layer = 0; layer < sizes.layers; ++layer) each(true, layer);
-  return matcher.finish();
 }
 
 }  // namespace mote::tool

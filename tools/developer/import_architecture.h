@@ -1,5 +1,6 @@
 // What convert knows of each Hugging Face architecture: data that says which tensor becomes which,
-// and a function for the keys. Adding one: a table of tensors and a row in import_architecture.cpp.
+// which setting becomes which key, and which settings it must have. Adding one: a row in
+// import_architecture.cpp, and a group of tensors where it has some that no other has.
 #pragma once
 
 #include <cstdint>
@@ -11,44 +12,140 @@
 
 namespace mote::tool {
 
-struct ImportSizes {
-  uint32_t layers = 0, hidden = 0, feed_forward = 0, vocabulary = 0;
-  uint32_t heads = 0, kv_heads = 0, head_dim = 0;
-  bool tied_embeddings = false, attention_bias = false, mlp_bias = false;
+// A constant array and its length.
+template <class T>
+struct List {
+  const T* items = nullptr;
+  size_t count = 0;
+
+  constexpr List() = default;
+  template <size_t N>
+  constexpr List(const T (&array)[N]) : items(array), count(N) {}
+  constexpr const T* begin() const { return items; }
+  constexpr const T* end() const { return items + count; }
 };
 
-// A size that a shape is made of.
-enum class Size : uint8_t { none, hidden, queries, keys, feed_forward, vocabulary };
-// When a tensor must be there; otherwise it must not.
-enum class Presence : uint8_t { always, untied, attention_bias, mlp_bias };
-// What happens to the rows on the way.
-enum class Arrange : uint8_t {
-  as_is,
-  // Of each head, row i of the first half and row i of the second become rows 2i and 2i + 1: files
-  // of GGUF's llama architecture turn neighbours, Hugging Face's turn halves.
-  interleave_heads
+// A size that a shape is made of. heads: of queries and keys in one matrix with the values;
+// gate_up: both matrices of the feed-forward in one.
+enum class Size : uint8_t {
+  none,
+  hidden,
+  queries,
+  keys,
+  query_key_value,
+  head,
+  feed_forward,
+  gate_up,
+  vocabulary
+};
+
+// When a tensor must be there; otherwise it must not. Each has its bit in ImportSizes::present.
+enum Presence : uint8_t {
+  kAlways = 0,
+  kUntied = 1,
+  kQkvBias = 2,
+  kOutputBias = 4,
+  kMlpBias = 8,
+  kFeedForwardNorm = 16
+};
+
+enum class Role : uint8_t {
+  plain,
+  head_rows,  // rows of query or key heads: see ImportArchitecture::interleaved
+  norm        // see ImportArchitecture::norm_offset
 };
 
 struct TensorRule {
   const char* source;  // '#' stands for the layer's number
   const char* target;
   Size rows;
-  Size columns;  // none: a vector, which stays f32
-  Presence presence;
-  Arrange arrange;
+  Size columns = Size::none;  // none: a vector, which stays f32
+  Role role = Role::plain;
+  Presence presence = kAlways;
+};
+
+// A setting that decides about tensors. Without a key: always so.
+struct SwitchRule {
+  const char* key;
+  bool fallback;
+  uint8_t presence;       // the bits that it sets
+  bool inverted = false;  // they are there where the setting is false
+};
+
+// A setting that becomes a key of its own.
+struct KeyRule {
+  enum class Kind : uint8_t {
+    real,
+    cap,           // null: none, which is 0
+    inverse_root,  // 1 / sqrt(setting)
+    boolean
+  };
+  const char* source;
+  const char* target;  // behind "<architecture>."
+  Kind kind;
+  double fallback;  // where the setting is absent, as the architecture's class has it
+};
+
+// A setting that has no other value here. Absent or null is the same as expected.
+struct Demand {
+  const char* key;
+  const char* expected;  // JSON
+};
+
+// Which layers see a window only.
+struct WindowRule {
+  enum class Kind : uint8_t { none, every_layer, some_layers };
+  Kind kind = Kind::none;
+  const char* switch_key = nullptr;  // a setting that must be true for windows to be
+  const char* first_key = nullptr;   // the first layer that has one, where layer_types is absent
+  uint32_t global_every = 0;         // the reader's pattern: layers whose number it divides see all
+  uint32_t fallback = 0;             // the window where the setting is absent; null means none
+};
+
+struct RopeRule {
+  double base = 10000.0;        // where the setting is absent
+  double partial = 1.0;         // share of a head that turns, where the setting is absent
+  bool may_be_partial = false;  // whether the setting is one of this architecture
+  bool local_base = false;      // layers with a window have a base of their own
+  uint32_t unturned_every = 0;  // the reader's pattern, in the same way
 };
 
 struct ImportArchitecture {
   const char* class_name;    // of config.json's "architectures"
   const char* architecture;  // of GGUF's general.architecture
-  const TensorRule* tensors;
-  size_t tensor_count;
-  // Reads config.json. Throws Failure for what the architecture cannot express.
-  void (*read)(const Config& config, ImportSizes* sizes, GgufKeys* keys);
+  List<List<TensorRule>> tensors;
+  List<SwitchRule> switches;
+  List<KeyRule> keys;
+  List<Demand> demands;
+  // Rows of q and k: row i of a head's first half and row i of its second become rows 2i and
+  // 2i + 1, as files of some of GGUF's architectures turn neighbours, where Hugging Face's turn
+  // halves.
+  bool interleaved = false;
+  float norm_offset = 0.0f;  // added to norms: Gemma's are stored as the difference to 1
+  uint32_t head_dim = 0;     // where the setting is absent; 0: hidden_size / num_attention_heads
+  WindowRule window = {};
+  RopeRule rope = {};
+};
+
+struct ImportSizes {
+  uint32_t layers = 0, hidden = 0, feed_forward = 0, vocabulary = 0;
+  uint32_t heads = 0, kv_heads = 0, head_dim = 0, rotary = 0;
+  uint8_t present = 0;  // bits of Presence
 };
 
 // Throws Failure that lists what is known.
 const ImportArchitecture& find_import_architecture(const Config& config);
+
+// Reads config.json. Throws Failure for what the architecture cannot express.
+void read_architecture(const Config& config, const ImportArchitecture& architecture,
+                       ImportSizes* sizes, GgufKeys* keys);
+// Settings of config.json that nothing here knows, and that may change what the model computes.
+std::vector<std::string> unknown_settings(const Config& config,
+                                          const ImportArchitecture& architecture);
+
+// Which layers see a window, and how long it is; which have no rotary positions.
+void set_layer_keys(const Config& config, const ImportArchitecture& architecture, uint32_t layers,
+                    GgufKeys* keys);
 
 // One tensor of the file to be written.
 struct ImportTensor {
@@ -58,6 +155,7 @@ struct ImportTensor {
   bool vector = false;
   bool table = false;             // an embedding or the output head
   uint32_t interleaved_head = 0;  // rows of a head, or 0
+  float offset = 0.0f;            // added to every value
 };
 
 // Matches the folder's weights against the rules. Missing, extra and misshaped tensors are a
@@ -68,11 +166,13 @@ std::vector<ImportTensor> match_tensors(const HuggingFaceFolder& folder,
 
 // Rotary settings of both config styles (rope_theta and rope_scaling; rope_parameters).
 struct RopeSettings {
-  double base = 10000.0;
+  double base = 0.0;
+  double local_base = 0.0;  // of layers with a window; 0: the same
+  double partial = 1.0;
   std::string type = "default";
   Config parameters;  // factor, original_max_position_embeddings, ...
 };
-RopeSettings read_rope(const Config& config);
+RopeSettings read_rope(const Config& config, const RopeRule& rule);
 // Keys for them under "<architecture>.rope."; llama3 is not a key but the tensor rope_freqs.weight.
 void set_rope_keys(const Config& config, const RopeSettings& rope, const std::string& architecture,
                    GgufKeys* keys);

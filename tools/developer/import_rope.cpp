@@ -27,15 +27,33 @@ double yarn_attention_factor(const Config& parameters, double factor) {
 
 }  // namespace
 
-RopeSettings read_rope(const Config& config) {
+RopeSettings read_rope(const Config& config, const RopeRule& rule) {
   RopeSettings rope;
-  const Config now = config.child("rope_parameters");
-  Config old = config.child("rope_scaling");
-  rope.base = now.real("rope_theta", config.real("rope_theta", 10000.0));
+  Config now = config.child("rope_parameters"), old = config.child("rope_scaling");
+  if (now.has("full_attention")) {  // settings of each type of layer
+    if (!rule.local_base)
+      now.fail("full_attention",
+               "rotary settings of each type of layer are not supported for this architecture");
+    const Config local = now.child("sliding_attention");
+    if (const std::string type = local.text("rope_type", "default"); type != "default")
+      local.fail("rope_type", "expected default, found " + type);
+    rope.local_base = local.real("rope_theta", 0.0);
+    now = now.child("full_attention");
+  }
+  if (rule.local_base && rope.local_base == 0.0)
+    rope.local_base = config.real("rope_local_base_freq", 10000.0);
+  rope.base = now.real("rope_theta", config.real("rope_theta", rule.base));
+  rope.partial =
+      now.real("partial_rotary_factor", config.real("partial_rotary_factor", rule.partial));
+  if (!rule.may_be_partial && rope.partial != 1.0)
+    config.fail("partial_rotary_factor", "expected 1, found " +
+                                             nlohmann::json(rope.partial).dump() +
+                                             ", which is not supported for this architecture");
   rope.parameters = now.json().empty() ? old : now;
   // Old configs say "type"; later ones "rope_type".
   rope.type = rope.parameters.text("rope_type", rope.parameters.text("type", "default"));
   if (rope.base <= 0) config.fail("rope_theta", "expected more than 0");
+  if (rope.local_base < 0) config.fail("rope_local_base_freq", "expected more than 0");
   return rope;
 }
 
@@ -43,9 +61,11 @@ void set_rope_keys(const Config& config, const RopeSettings& rope, const std::st
                    GgufKeys* keys) {
   const std::string prefix = architecture + ".rope.";
   keys->set(prefix + "freq_base", static_cast<float>(rope.base));
+  if (rope.local_base != 0.0)
+    keys->set(prefix + "freq_base_swa", static_cast<float>(rope.local_base));
   if (rope.type == "default" || rope.type == "llama3") return;
   if (rope.type != "linear" && rope.type != "yarn")
-    rope.parameters.fail("rope_type",
+    rope.parameters.fail(rope.parameters.has("rope_type") ? "rope_type" : "type",
                          "expected default, linear, llama3 or yarn, found " + rope.type);
   const double factor = rope.parameters.real("factor");
   if (factor < 1.0) rope.parameters.fail("factor", "expected at least 1");

@@ -52,6 +52,8 @@ void import_values(const ImportTensor& tensor, Format format, const Sink& sink) 
     tensor.source.file->read(entry, row * tensor.columns * value_bytes, count * value_bytes,
                              raw.data());
     values_to_f32(entry.dtype, raw.data(), count, values.data());
+    if (tensor.offset != 0.0f)
+      for (size_t i = 0; i < count; ++i) values[i] += tensor.offset;
     check_values(tensor, format, values, count);
     const float* source = values.data();
     if (tensor.interleaved_head) {

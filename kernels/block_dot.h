@@ -1,0 +1,53 @@
+// What one block of 32 columns adds to an output, in the order of kernels.h. F is a format, or the
+// form that it has in a panel.
+#pragma once
+
+#include "kernels/block_activations.h"
+
+namespace mote::MOTE_ISA {
+namespace {
+
+// float(dot) of kLanes rows with one token: one dot product, or two of 16 columns with their
+// scales, all of which f32 holds exactly.
+template <class F, int kChains>
+struct BlockDot {
+  static constexpr int kSteps = 8 / F::kGroups;
+  Dot<F::kWeights, kChains, kSteps> group[F::kGroups];
+
+  MOTE_INLINE void begin(const BlockActivations& x, size_t at) {
+    group[0].begin(first<0>(x, at));
+    if constexpr (F::kGroups == 2) group[1].begin(first<1>(x, at));
+  }
+  MOTE_INLINE void step(int i, Bytes w, const ActivationBlock& q) {
+    group[i / kSteps].step(i, w, q);
+  }
+  // group_scale: [kGroups], not read if there is one.
+  MOTE_INLINE Floats finish(const BlockActivations& x, size_t at, const Floats* group_scale) {
+    const Floats dot = to_float(group[0].finish(first<0>(x, at)));
+    if constexpr (F::kGroups == 1) return dot;
+    return fma(to_float(group[F::kGroups - 1].finish(first<F::kGroups - 1>(x, at))), group_scale[1],
+               multiply(dot, group_scale[0]));
+  }
+
+ private:
+  template <int kGroup>
+  static MOTE_INLINE Ints first(const BlockActivations& x, size_t at) {
+    return x.first<F::kOffset, F::kGroups, kGroup>(at);
+  }
+};
+
+// sum + m * what the block's activations add up to, refined or not. Two minimums take the sums of
+// 16 levels from the corrections, whose factor of -128 is in m.
+template <class F, bool kRefined>
+MOTE_INLINE Floats add_minimums(Floats sum, const Floats* m, const BlockActivations& x, size_t at) {
+  if constexpr (F::kMinimums == 1 && !kRefined) return fma(m[0], x.scaled_sum_at(at), sum);
+  if constexpr (F::kMinimums == 2) {
+    const Floats scale = x.scale_at(at);
+    sum = fma(m[0], multiply(to_float(x.sum_at<2, 0>(at)), scale), sum);
+    return fma(m[1], multiply(to_float(x.sum_at<2, 1>(at)), scale), sum);
+  }
+  return sum;
+}
+
+}  // namespace
+}  // namespace mote::MOTE_ISA
