@@ -51,45 +51,60 @@ MOTE_INLINE void quantize_block(const float* x, int8_t* q, float* scale, float* 
 }
 
 // The largest scales first, then the first blocks: 20 bits of the scale, 12 of the index, so that
-// no two are the same.
+// no two are the same. Scales are not negative, so these are ordered as integers.
 static_assert(kMaxRefinableBlocks == 4096);
-MOTE_INLINE uint32_t rank(float scale, size_t block) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &scale, sizeof bits);
-  return (bits & 0xfffff000u) | static_cast<uint32_t>(kMaxRefinableBlocks - 1 - block);
+MOTE_INLINE int32_t rank(float scale, size_t block) {
+  return static_cast<int32_t>((read<uint32_t>(&scale) & 0xfffff000u) |
+                              static_cast<uint32_t>(kMaxRefinableBlocks - 1 - block));
+}
+
+// The largest rank below `last`, or -1.
+MOTE_INLINE int32_t next_rank(const int32_t* ranks, size_t blocks, int32_t last) {
+  int32_t best = -1;
+  for (size_t b = 0; b < blocks; ++b) {
+    const int32_t candidate = ranks[b] < last ? ranks[b] : -1;
+    best = candidate > best ? candidate : best;
+  }
+  return best;
 }
 
 // The rank of the count-th block, count <= blocks.
-MOTE_INLINE uint32_t lowest_rank(const float* scale, size_t blocks, size_t count) {
-  uint32_t ranks[kMaxRefinableBlocks];
+MOTE_INLINE int32_t lowest_rank(const float* scale, size_t blocks, size_t count) {
+  int32_t ranks[kMaxRefinableBlocks];
   for (size_t b = 0; b < blocks; ++b) ranks[b] = rank(scale[b], b);
-  uint32_t last = UINT32_MAX;
-  for (size_t i = 0; i < count; ++i) {
-    uint32_t best = 0;
-    for (size_t b = 0; b < blocks; ++b) {
-      const uint32_t candidate = ranks[b] < last ? ranks[b] : 0;
-      best = candidate > best ? candidate : best;
-    }
-    last = best;
-  }
+  int32_t last = INT32_MAX;
+  for (size_t i = 0; i < count; ++i) last = next_rank(ranks, blocks, last);
   return last;
 }
 
-// What scale * q leaves of x, in steps of scale / 254: at most half a step of q, so within ±127.
+// 16 values of what scale * q leaves of x, in steps of scale / 254: at most half a step of q, so
+// within ±127. The sum of them.
+MOTE_INLINE int32_t refine_half_block(const float* x, const int8_t* q, float scale, float factor,
+                                      int8_t* refined_q) {
+  int32_t sum = 0;
+  for (int i = 0; i < 16; ++i) {
+    const float rest = (x[i] - static_cast<float>(q[i]) * scale) * factor;
+    const float shifted = rest + 0x1.8p23f;
+    const int32_t level = read<int32_t>(&shifted) - 0x4b400000;
+    const int32_t low = level > -127 ? level : -127, bounded = low < 127 ? low : 127;
+    refined_q[i] = static_cast<int8_t>(bounded);
+    sum += bounded;
+  }
+  return sum;
+}
+
 MOTE_INLINE void refine_block(const float* x, const int8_t* q, float scale, float step,
                               int8_t* refined_q, int32_t* correction) {
-  const float factor = step > 0 ? 1.0f / step : 0.0f;
-  int32_t sums[2] = {0, 0};
-  for (int i = 0; i < 32; ++i) {
-    const float rest = (x[i] - static_cast<float>(q[i]) * scale) * factor;
-    const float low = rest > -127.0f ? rest : -127.0f, bounded = low < 127.0f ? low : 127.0f;
-    const float shifted = bounded + 0x1.8p23f;
-    const int32_t level = factor > 0 ? read<int32_t>(&shifted) - 0x4b400000 : 0;
-    refined_q[i] = static_cast<int8_t>(level);
-    sums[i / 16] += level;
+  int32_t first = 0, second = 0;
+  if (step > 0) {
+    const float factor = 1.0f / step;
+    first = refine_half_block(x, q, scale, factor, refined_q);
+    second = refine_half_block(x + 16, q + 16, scale, factor, refined_q + 16);
+  } else {
+    std::memset(refined_q, 0, 32);
   }
-  correction[0] = -128 * (sums[0] + sums[1]);
-  correction[1] = -128 * sums[0];
+  correction[0] = -128 * (first + second);
+  correction[1] = -128 * first;
 }
 
 }  // namespace
@@ -97,7 +112,7 @@ MOTE_INLINE void refine_block(const float* x, const int8_t* q, float scale, floa
 void refine_activations(const RefineTask* task) {
   const size_t all = task->columns / 32;
   const size_t blocks = all < kMaxRefinableBlocks ? all : kMaxRefinableBlocks;
-  const uint32_t lowest = lowest_rank(task->scale, blocks, task->refined);
+  const int32_t lowest = lowest_rank(task->scale, blocks, task->refined);
   size_t n = 0;
   for (size_t b = 0; b < blocks && n < task->refined; ++b) {
     const float scale = task->scale[b];

@@ -21,8 +21,8 @@ std::vector<int32_t> text_ids(const Session& session, const std::string& text, i
 }
 
 struct Score {
-  double sum = 0;
-  size_t targets = 0, windows = 0;
+  double sum = 0, second_half = 0;  // the second half of each window: what llama-perplexity counts
+  size_t targets = 0, second_half_targets = 0, windows = 0;
   bool cancelled = false;
 };
 
@@ -37,8 +37,12 @@ Score score_windows(const Session& session, std::vector<int32_t> ids, size_t win
     score.cancelled = status == MOTE_ERROR_CANCELLED || InterruptScope::interrupted();
     if (status == MOTE_ERROR_CANCELLED) break;  // what there is counts
     check(status);
-    for (float value : nll) score.sum += value;
+    for (size_t i = 0; i < nll.size(); ++i) {
+      score.sum += nll[i];
+      if (i >= window / 2) score.second_half += nll[i];
+    }
     score.targets += nll.size();
+    score.second_half_targets += nll.size() - window / 2;
     ++score.windows;
   }
   return score;
@@ -81,6 +85,10 @@ int run_score(const Arguments& arguments) {
   if (line.json) {
     print_json({{"nll", mean},
                 {"perplexity", std::exp(mean)},
+                {"perplexity_second_half",
+                 score.second_half_targets
+                     ? std::exp(score.second_half / static_cast<double>(score.second_half_targets))
+                     : std::exp(mean)},
                 {"tokens", score.targets},
                 {"windows", score.windows},
                 {"threads", session.threads()}});

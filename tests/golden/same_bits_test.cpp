@@ -120,6 +120,29 @@ TEST_P(SameBits, TinyModelInEveryFormat) {
   }
 }
 
+// The formats that have no encoder, in blocks of 256 where they have those.
+TEST_P(SameBits, TinyModelInTheOtherFormats) {
+  for (Format format : {Format::q5_0, Format::q5_1, Format::q2_k, Format::q3_k, Format::q4_k,
+                        Format::q5_k, Format::q6_k, Format::iq4_nl, Format::iq4_xs}) {
+    SCOPED_TRACE(format_info(format).name);
+    TinyModel tiny;
+    tiny.layers = 2, tiny.hidden = 256, tiny.heads = 8, tiny.head_dim = 32, tiny.feed_forward = 512;
+    tiny.matrices = tiny.embedding = format;
+    const AlignedBytes bytes(tiny.bytes());
+    const Model model(bytes, GetParam().c_str());
+    check_model(model, random_ids(70, 5), {2, 3}, {1, 7, 64}, MOTE_KV_F16, false);
+  }
+}
+
+// The cache is a ring that turns several times.
+TEST_P(SameBits, TinyModelWithAWindow) {
+  TinyModel tiny;
+  tiny.window = 50;
+  const AlignedBytes bytes(tiny.bytes());
+  const Model model(bytes, GetParam().c_str());
+  check_model(model, random_ids(600, 6), {1, 2, 3}, {1, 7, 64, 512}, MOTE_KV_F16, false);
+}
+
 TEST_P(SameBits, TinyModelWithOtherCaches) {
   const AlignedBytes bytes(TinyModel().bytes());
   const Model model(bytes, GetParam().c_str());
@@ -168,11 +191,12 @@ TEST(SameBitsExecutor, GivesTheBitsOfOwnThreads) {
   EXPECT_GT(runs, 0);
 }
 
-// The real model: 600 tokens of a real text. All combinations take minutes: with MOTE_TEST_ALL.
-TEST_P(SameBits, SmolLm2) {
+// A real model: 600 tokens of a real text. All combinations take minutes: with MOTE_TEST_ALL.
+void check_real_model(const std::string& name, const std::string& isa, bool has_window) {
   const char* models = std::getenv("MOTE_MODELS_DIR");
-  if (!models) GTEST_SKIP() << "MOTE_MODELS_DIR is not set: it names a folder with SmolLM2";
-  const Model model(std::string(models) + "/SmolLM2-135M-Instruct.Q4_1.gguf", GetParam().c_str());
+  const std::string path = std::string(models ? models : "") + "/" + name;
+  if (!models || !std::ifstream(path)) GTEST_SKIP() << "MOTE_MODELS_DIR does not hold " << name;
+  const Model model(path, isa.c_str());
   ASSERT_NE(model.get(), nullptr);
   std::ifstream file(MOTE_SOURCE_DIR "/core/gguf.cpp");
   std::stringstream text;
@@ -186,10 +210,15 @@ TEST_P(SameBits, SmolLm2) {
   ASSERT_GE(ids.size(), 600u);
   ids.resize(all ? 600 : 150);
   if (all)
-    check_model(model, ids, {1, 2, 3, 5}, {1, 7, 64, 512}, MOTE_KV_F16, true);
+    check_model(model, ids, {1, 2, 3, 5}, {1, 7, 64, 512}, MOTE_KV_F16, !has_window);
   else
-    check_model(model, ids, {2, 3}, {7, 512}, MOTE_KV_F16, false);
+    check_model(model, ids, {2}, {7, 512}, MOTE_KV_F16, false);
 }
+
+TEST_P(SameBits, SmolLm2) {
+  check_real_model("SmolLM2-135M-Instruct.Q4_1.gguf", GetParam(), false);
+}
+TEST_P(SameBits, Gemma3) { check_real_model("gemma-3-270m-q4_k_m.gguf", GetParam(), true); }
 
 }  // namespace
 }  // namespace mote::test

@@ -101,6 +101,9 @@ class GgufBuilder {
               const std::vector<float>& values) {
     Bytes data(row_bytes(format, values.size()));
     quant::encode(format, values.data(), values.size(), data.data());
+    raw_tensor(name, std::move(shape), format, std::move(data));
+  }
+  void raw_tensor(const std::string& name, std::vector<uint64_t> shape, Format format, Bytes data) {
     tensors.push_back(
         {name, std::move(shape), static_cast<uint32_t>(format), std::move(data), {}, {}});
   }

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "tests/support/gguf_builder.h"
-#include "tests/support/random.h"
+#include "tests/support/random_weights.h"
 
 namespace mote::test {
 
 struct TinyModel {
   uint32_t layers = 3, hidden = 96, heads = 6, kv_heads = 2, head_dim = 16, feed_forward = 160;
-  uint32_t context = 1024;
+  uint32_t context = 1024, window = 0;
   Format matrices = Format::q4_1, embedding = Format::q8_0;
   bool tied = true, weights = true, tokenizer = true, chat_template = true;
   uint64_t seed = 1;
@@ -96,6 +96,7 @@ inline GgufBuilder TinyModel::builder() const {
     out.f32("llama.rope.freq_base", 10000.0f);
     out.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
     out.u32("llama.vocab_size", static_cast<uint32_t>(vocabulary.size()));
+    if (window) out.u32("llama.attention.sliding_window", window);
     if (head_dim * heads != hidden) {
       out.u32("llama.attention.key_length", head_dim);
       out.u32("llama.attention.value_length", head_dim);
@@ -125,7 +126,11 @@ inline GgufBuilder TinyModel::builder() const {
   Random random(seed);
   const auto add_matrix = [&](const std::string& name, uint64_t rows, uint64_t columns,
                               Format format, float deviation) {
-    out.tensor(name, {columns, rows}, format, random.normals(rows * columns, deviation));
+    if (quant::can_encode(format))
+      out.tensor(name, {columns, rows}, format, random.normals(rows * columns, deviation));
+    else
+      out.raw_tensor(name, {columns, rows}, format,
+                     random_weights(format, rows * columns, &random));
   };
   const auto add_norm = [&](const std::string& name) {
     std::vector<float> weight = random.normals(hidden, 0.2f);
