@@ -90,11 +90,20 @@ size_t linear_scratch_bytes(size_t columns);
 // a window is a ring: the block of position p is (p / kKeyBlock) % blocks. Slots that were never
 // written may hold anything.
 inline constexpr size_t kKeyBlock = 64;
-enum class KvType : uint32_t {
-  f16 = 0,
-  q8_0 = 1,
-  f32 = 2
-};  // as MOTE_KV_...; no kernel for q8_0 yet
+enum class KvType : uint32_t { f16 = 0, q8_0 = 1, f32 = 2 };  // as MOTE_KV_...
+// q8_0: an element is int8 q and stands for scale * q. kKvGroup dimensions of one position share a
+// f16 scale (the last group may be smaller): largest magnitude / 127, so that |q| <= 127. The
+// scales of a block follow its elements, of keys [group][kKeyBlock], of values [kKeyBlock][group]:
+// as wide vectors read them. A group that holds a NaN, an infinity or more than f16 scales can say
+// reads as NaN.
+inline constexpr size_t kKvGroup = 32;
+constexpr size_t kv_groups(size_t head_dim) { return (head_dim + kKvGroup - 1) / kKvGroup; }
+// Bytes per position of one head's keys or values: those of a block are kKeyBlock times that.
+constexpr size_t kv_position_bytes(KvType type, size_t head_dim) {
+  return type == KvType::f32    ? 4 * head_dim
+         : type == KvType::q8_0 ? head_dim + 2 * kv_groups(head_dim)
+                                : 2 * head_dim;
+}
 
 // store_key, store_value: the keys or values of one head at positions position, position + 1, ...
 struct KvRows {

@@ -384,16 +384,27 @@ mote_status mote_session_rewind(mote_session* session, size_t position) {
   return finish(status);
 }
 
-mote_status mote_session_save(mote_session* session, void*, size_t, size_t*) {
+mote_status mote_session_save(mote_session* session, void* buffer, size_t capacity, size_t* bytes) {
   Entry entry(session);
-  const Status status = entry.status();
-  return finish(status.ok() ? not_built("saving a session") : status);
+  const Status status = [&] {
+    MOTE_TRY(entry.status());
+    MOTE_TRY(need(bytes, "bytes"));
+    *bytes = 0;
+    MOTE_TRY(need_weights(*session));
+    return mote::save_state(*session, buffer, capacity, bytes);
+  }();
+  return finish(status);
 }
 
-mote_status mote_session_restore(mote_session* session, const void*, size_t) {
+mote_status mote_session_restore(mote_session* session, const void* state, size_t bytes) {
   Entry entry(session);
-  const Status status = entry.status();
-  return finish(status.ok() ? not_built("restoring a session") : status);
+  const Status status = [&] {
+    MOTE_TRY(entry.status());
+    MOTE_TRY(need(state, "state"));
+    MOTE_TRY(need_weights(*session));
+    return mote::restore_state(*session, state, bytes);
+  }();
+  return finish(status);
 }
 
 mote_status mote_tokenize(mote_session* session, mote_text text, uint32_t flags, mote_token* tokens,

@@ -18,7 +18,6 @@ size_t times(size_t a, size_t b) {
   size_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
 }
-size_t element_bytes(KvType type) { return type == KvType::f32 ? sizeof(float) : sizeof(uint16_t); }
 
 }  // namespace
 
@@ -47,17 +46,14 @@ void KvCache::plan(Arena& arena, const Spec& spec, KvType type, size_t capacity,
   scale_ = spec.attention_scale != 0.0f
                ? spec.attention_scale
                : static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec.head_dim)));
-  kept_ = 0;
+  reached_ = 0;
 
   layers_ = arena.take<Layer>(layer_count_);
-  const size_t all_blocks = ceil_divide(capacity, kKeyBlock);
-  const size_t row_bytes = times(kv_heads_ * head_dim_, element_bytes(type) * kKeyBlock);
+  const size_t row_bytes = times(kv_heads_, kv_position_bytes(type, head_dim_) * kKeyBlock);
   uint8_t *keys = nullptr, *values = nullptr;
   for (size_t i = 0; i < layer_count_; ++i) {
     const size_t window = spec.layer[i].window;
-    size_t blocks = all_blocks;
-    if (causal_ && window > 0 && window < capacity)
-      blocks = std::min(blocks, ceil_divide(window + batch_tokens - 1, kKeyBlock));
+    const size_t blocks = blocks_of(window, batch_tokens);
     if (causal_ || i == 0) {
       keys = arena.take<uint8_t>(times(blocks, row_bytes));
       values = arena.take<uint8_t>(times(blocks, row_bytes));
@@ -75,21 +71,34 @@ void KvCache::plan(Arena& arena, const Spec& spec, KvType type, size_t capacity,
 }
 
 size_t KvCache::head_bytes(const Layer& layer) const {
-  return layer.blocks * kKeyBlock * head_dim_ * element_bytes(type_);
+  return layer.blocks * kKeyBlock * kv_position_bytes(type_, head_dim_);
+}
+
+size_t KvCache::blocks_of(size_t window, size_t batch_tokens) const {
+  const size_t all = ceil_divide(capacity_, kKeyBlock);
+  if (!causal_ || window == 0 || window >= capacity_) return all;
+  return std::min(all, ceil_divide(window + batch_tokens - 1, kKeyBlock));
+}
+
+// The lowest position that a layer still holds.
+size_t KvCache::first_kept(const Layer& layer, size_t reached) {
+  const size_t ring = layer.blocks * kKeyBlock;
+  return reached > ring ? reached - ring : 0;
+}
+
+bool KvCache::still_holds(size_t reached, size_t position) const {
+  if (position == 0) return true;
+  for (size_t i = 0; i < layer_count_; ++i) {
+    const size_t window = layers_[i].window;
+    const size_t needed = window && position + 1 > window ? position + 1 - window : 0;
+    if (needed < first_kept(layers_[i], reached)) return false;
+  }
+  return true;
 }
 
 bool KvCache::can_rewind(size_t held, size_t position) const {
   if (position >= held || position == 0) return true;
-  if (!causal_) return false;
-  for (size_t i = 0; i < layer_count_; ++i) {
-    const Layer& layer = layers_[i];
-    const size_t ring = layer.blocks * kKeyBlock;
-    if (layer.window == 0 || ring >= capacity_) continue;
-    const size_t kept = std::max(kept_, held > ring ? held - ring : 0);
-    const size_t needed = position + 1 > layer.window ? position + 1 - layer.window : 0;
-    if (needed < kept) return false;
-  }
-  return true;
+  return causal_ && still_holds(std::max(held, reached_), position);
 }
 
 void KvCache::store(Team& team, const Kernels& kernels, const Layer& layer, size_t position,
@@ -186,9 +195,8 @@ void KvCache::attend(Team& team, const Kernels& kernels, uint32_t layer_index, s
                      size_t tokens, const float* q, size_t q_stride, const float* k, const float* v,
                      size_t kv_stride, float* out, size_t out_stride) {
   const Layer& layer = layers_[layer_index];
-  const size_t last = position + tokens, ring = layer.blocks * kKeyBlock;
-  if (position == 0) kept_ = 0;
-  if (layer.window && last > ring) kept_ = std::max(kept_, last - ring);
+  const size_t last = position + tokens;
+  reached_ = position == 0 ? last : std::max(reached_, last);
   store(team, kernels, layer, position, tokens, k, v, kv_stride);
 
   Call call;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace mote {
 
@@ -65,7 +66,10 @@ void Sampler::penalise(float* logits, const int32_t* history, size_t count) {
     if (!known(last[i]) || candidates_[last[i]].id) continue;
     candidates_[last[i]].id = 1;
     float& logit = logits[last[i]];
-    logit = logit > 0 ? logit / penalty_ : logit * penalty_;
+    if (!std::isfinite(logit)) continue;
+    // A penalty neither forbids a token nor forces one.
+    constexpr float kMost = std::numeric_limits<float>::max();
+    logit = std::clamp(logit > 0 ? logit / penalty_ : logit * penalty_, -kMost, kMost);
   }
 }
 

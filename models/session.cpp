@@ -47,9 +47,6 @@ Status resolve_sizes(const mote_model& model, const mote_session_options& option
     return fail(MOTE_ERROR_ARGUMENT,
                 "session kv_type: expected 0 (f16), 1 (q8_0) or 2 (f32), found %u",
                 options.kv_type);
-  if (options.kv_type == MOTE_KV_Q8_0)
-    return fail(MOTE_ERROR_UNSUPPORTED,
-                "session kv_type: q8_0 is not supported yet, expected 0 (f16) or 2 (f32)");
   sizes->kv_type = KvType(options.kv_type);
   sizes->threads = options.threads ? options.threads : default_thread_count();
   if (sizes->threads > kMaxThreads)

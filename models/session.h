@@ -52,6 +52,10 @@ struct mote_session {
   mote::StopStrings stops;
   mote::Sampler sampler;
 
+  // Of the model's file, for saved states: computed by the first one.
+  uint64_t fingerprint = 0;
+  bool has_fingerprint = false;
+
   int64_t utc_offset = 0;  // seconds; read at creation, as the system may allocate for it
 
   // The tokens of the context. Those from `computed` on are not in the cache yet: the last token
@@ -113,6 +117,11 @@ Status detokenize(mote_session& session, const int32_t* ids, size_t count, bool 
 // stay.
 Status append(mote_session& session, const int32_t* ids, size_t count, uint32_t deadline_ms,
               const float** logits);
+// The session's state (session_state.cpp says of what), bytes in all; buffer may be null.
+Status save_state(mote_session& session, void* buffer, size_t capacity, size_t* bytes);
+// MOTE_ERROR_STATE: not a whole state of a session with this model and these options; then nothing
+// has changed.
+Status restore_state(mote_session& session, const void* state, size_t bytes);
 // nll [count - 1] of ids, from an empty cache.
 Status score(mote_session& session, const int32_t* ids, size_t count, float* nll);
 

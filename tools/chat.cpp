@@ -33,31 +33,41 @@ class Conversation {
   std::vector<Turn> turns_;
 };
 
-// False where the answer failed; the conversation is then as before.
-bool answer(const Session& session, const SamplingOptions& sampling, Conversation& conversation) {
+struct Options {
+  ModelOptions model;
+  SamplingOptions sampling;
+  std::string system;
+  bool stats = false;
+};
+
+// False where the answer failed. Where there is none, the conversation is as before.
+bool answer(const Session& session, const Options& options, Conversation& conversation) {
   // All messages each time: what the cache holds of them is not computed again.
   const std::vector<mote_message> messages = conversation.messages();
   mote_prompt prompt{};
   prompt.messages = messages.data();
   prompt.message_count = messages.size();
-  const Generation g = run_generation(session, prompt, sampling, true);
-  if (g.result.generated_tokens > 0 || g.error.empty()) print("\n");
+  const Generation g = run_generation(session, prompt, options.sampling, true);
+  const bool nothing = g.result.generated_tokens == 0 && g.result.finish != MOTE_FINISH_END;
+  if (!nothing) print("\n");
   finish_output();
-  if (!g.error.empty()) {
+  if (options.stats && g.error.empty())
+    std::fprintf(stderr, "%s; %s\n", speed_of(g).c_str(), g.finish_reason);
+  if (nothing || !g.error.empty())
     conversation.take_back();
-    complain(g.error + " (/reset begins anew)");
-    return false;
-  }
-  conversation.add("assistant", g.text);
-  if (g.finish_reason == std::string("capacity"))
+  else
+    conversation.add("assistant", g.text);
+  if (!nothing && g.result.finish == MOTE_FINISH_CAPACITY)
     complain("the context is full: /reset begins anew, or start with a larger --ctx");
-  return true;
+  const std::string fault = g.error.empty() ? why_nothing(g, options.sampling) : g.error;
+  if (!fault.empty()) complain(fault + " (/reset begins anew)");
+  return fault.empty();
 }
 
-int chat(const ModelOptions& options, const SamplingOptions& sampling, const std::string* system) {
-  const Model model(options.path);
+int chat(const Options& options, const std::string* system) {
+  const Model model(options.model.path);
   model.need_chat("mote generate continues a text");
-  const Session session(model, session_options(model, options));
+  const Session session(model, session_options(model, options.model));
   Conversation conversation(system);
   const bool terminal = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
   if (terminal) std::fprintf(stderr, "/reset begins anew, Ctrl-C stops an answer, Ctrl-D ends.\n");
@@ -73,7 +83,7 @@ int chat(const ModelOptions& options, const SamplingOptions& sampling, const std
       continue;
     }
     conversation.add("user", line);
-    failed |= !answer(session, sampling, conversation);
+    failed |= !answer(session, options, conversation);
   }
   if (terminal) std::fputc('\n', stderr);
   return failed && !terminal ? 1 : 0;
@@ -84,19 +94,18 @@ int chat(const ModelOptions& options, const SamplingOptions& sampling, const std
 int run_chat(const Arguments& arguments) {
   CommandLine line("chat",
                    "A conversation in the terminal: a line in, an answer out. /reset begins anew.");
-  ModelOptions model;
-  SamplingOptions sampling;
-  std::string system;
-  model.add_model(line.app);
+  Options options;
+  options.model.add_model(line.app);
   const CLI::Option* system_option =
-      line.app.add_option("--system", system, "a system message in front");
-  sampling.add(line.app);
-  model.add_context(line.app);
-  model.add_kv(line.app);
-  model.add_threads(line.app);
+      line.app.add_option("--system", options.system, "a system message in front");
+  options.sampling.add(line.app);
+  options.model.add_context(line.app);
+  options.model.add_kv(line.app);
+  options.model.add_threads(line.app);
+  line.app.add_flag("--stats", options.stats, "speed on stderr after each answer");
   if (!line.parse(arguments)) return 0;
-  sampling.check();
-  return chat(model, sampling, system_option->count() ? &system : nullptr);
+  options.sampling.check();
+  return chat(options, system_option->count() ? &options.system : nullptr);
 }
 
 }  // namespace mote::tool

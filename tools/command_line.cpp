@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace mote::tool {
@@ -66,6 +67,17 @@ bool CommandLine::parse(const Arguments& arguments) {
 }
 
 CLI::Validator within(double least, double most) { return CLI::Range(least, most).description(""); }
+
+CLI::Validator unsigned_number() {
+  const auto check = [](std::string& value) {
+    errno = 0;
+    const bool good = !value.empty() &&
+                      value.find_first_not_of("0123456789") == std::string::npos &&
+                      (std::strtoull(value.c_str(), nullptr, 10), errno == 0);
+    return good ? std::string() : "expected a number of 0 to 2^64 - 1, found " + value;
+  };
+  return CLI::Validator(check, "");
+}
 
 CLI::Validator one_of(std::vector<std::string> values) {
   return CLI::IsMember(std::move(values)).description("");

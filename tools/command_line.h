@@ -42,6 +42,7 @@ class CommandLine {
 
 // Checks that help does not show; the option's own text says what it takes.
 CLI::Validator within(double least, double most);
+CLI::Validator unsigned_number();  // of 64 bits; CLI11 itself takes -1 for the largest one
 CLI::Validator one_of(std::vector<std::string> values);
 
 // A number within [least, most], or a usage error that names the option.

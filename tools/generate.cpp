@@ -102,17 +102,6 @@ Json to_json(const Generation& g, const Model& model, uint32_t threads, double l
   return json;
 }
 
-void print_stats(const Generation& g, uint32_t threads, double load_ms) {
-  const mote_generate_result& r = g.result;
-  const auto rate = [](double tokens, double ms) { return ms > 0 ? 1000 * tokens / ms : 0; };
-  std::fprintf(stderr,
-               "load %.0f ms; prompt %u tokens in %.0f ms (%.0f tok/s); %u generated in %.0f ms "
-               "(%.0f tok/s); %u threads; %s\n",
-               load_ms, r.prompt_tokens, r.prefill_ms,
-               rate(r.prompt_tokens - r.reused_tokens, r.prefill_ms), r.generated_tokens,
-               r.decode_ms, rate(r.generated_tokens, r.decode_ms), threads, g.finish_reason);
-}
-
 // Without a tokenizer the ids are the answer.
 void print_ids(const std::vector<int32_t>& ids) {
   std::string text;
@@ -134,13 +123,16 @@ int generate(const Options& o, bool json) {
   if (!g.error.empty() && (!json || g.result.generated_tokens == 0)) throw Failure(g.error);
   if (json) {
     print_json(to_json(g, model, session.threads(), load.count()));
-  } else {
+  } else if (g.result.generated_tokens > 0 || g.result.finish == MOTE_FINISH_END) {
     if (!model.can(MOTE_TASK_TOKENIZE)) print_ids(g.ids);
     print("\n");
   }
-  if (o.stats) print_stats(g, session.threads(), load.count());
-  if (!g.error.empty()) complain(g.error);
-  return g.error.empty() ? 0 : 1;
+  if (o.stats)
+    std::fprintf(stderr, "load %.0f ms; %s; %u threads; %s\n", load.count(), speed_of(g).c_str(),
+                 session.threads(), g.finish_reason);
+  const std::string fault = g.error.empty() && !json ? why_nothing(g, o.sampling) : g.error;
+  if (!fault.empty()) complain(fault);
+  return fault.empty() ? 0 : 1;
 }
 
 }  // namespace

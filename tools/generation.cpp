@@ -1,6 +1,9 @@
 #include "tools/generation.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 
 #include "tools/interrupt.h"
@@ -8,11 +11,41 @@
 namespace mote::tool {
 namespace {
 
+// "prompt: 512 of 2000 tokens" on a terminal, once a second has gone by; wiped out afterwards.
+class PromptProgress {
+ public:
+  explicit PromptProgress(bool wanted) : wanted_(wanted && isatty(STDERR_FILENO)) {}
+  ~PromptProgress() { wipe(); }
+  PromptProgress(const PromptProgress&) = delete;
+  PromptProgress& operator=(const PromptProgress&) = delete;
+
+  void show(size_t done, size_t total) {
+    if (!wanted_ || std::chrono::steady_clock::now() - start_ < std::chrono::seconds(1)) return;
+    if (done == total) return wipe();
+    std::fprintf(stderr, "\rprompt: %zu of %zu tokens", done, total);
+    shown_ = true;
+  }
+
+ private:
+  void wipe() {
+    if (shown_) std::fputs("\r\033[K", stderr);
+    shown_ = false;
+  }
+
+  bool wanted_, shown_ = false;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 struct Output {
   std::string* text;
   bool stream;
+  PromptProgress progress;
   bool broken = false;  // stdout takes no more
 };
+
+void on_progress(void* user, size_t done, size_t total) {
+  static_cast<Output*>(user)->progress.show(done, total);
+}
 
 int on_text(void* user, const char* text, size_t length) {
   auto* output = static_cast<Output*>(user);
@@ -54,7 +87,7 @@ void SamplingOptions::add(CLI::App& app) {
                  "only tokens at least P times as likely as the likeliest (0: all)");
   app.add_option("--repeat-penalty", repeat_penalty,
                  "divides the odds of recent tokens (0 or 1: off)");
-  app.add_option("--seed", seed, "the same seed gives the same text");
+  app.add_option("--seed", seed, "the same seed gives the same text")->check(unsigned_number());
   app.add_option("--stop", stops, "end before this text; may be given up to 16 times")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -81,7 +114,7 @@ Generation run_generation(const Session& session, const mote_prompt& prompt,
   generation.ids.resize(options.max_tokens
                             ? std::min<size_t>(options.max_tokens, session.capacity())
                             : session.capacity());
-  Output output{&generation.text, stream};
+  Output output{&generation.text, stream, PromptProgress(stream)};
   mote_generate_options generate{};
   generate.size = sizeof generate;
   generate.max_tokens = options.max_tokens;
@@ -95,6 +128,7 @@ Generation run_generation(const Session& session, const mote_prompt& prompt,
   generate.stop_count = static_cast<uint32_t>(stops.size());
   generate.stop = stops.data();
   generate.on_text = on_text;
+  generate.on_progress = on_progress;
   generate.user = &output;
   generate.flags = options.ignore_end ? MOTE_GENERATE_IGNORE_END : 0;
   generate.ids = generation.ids.data();
@@ -109,6 +143,31 @@ Generation run_generation(const Session& session, const mote_prompt& prompt,
   generation.finish_reason =
       generation.error.empty() ? finish_name(generation.result.finish) : "failed";
   return generation;
+}
+
+std::string speed_of(const Generation& generation) {
+  const mote_generate_result& r = generation.result;
+  const auto rate = [](double tokens, double ms) { return ms > 0 ? 1000 * tokens / ms : 0; };
+  char text[240];
+  std::snprintf(text, sizeof text,
+                "prompt %u tokens (%u reused) in %.0f ms (%.0f tok/s); %u generated in %.0f ms "
+                "(%.0f tok/s)",
+                r.prompt_tokens, r.reused_tokens, r.prefill_ms,
+                rate(r.prompt_tokens - r.reused_tokens, r.prefill_ms), r.generated_tokens,
+                r.decode_ms, rate(r.generated_tokens, r.decode_ms));
+  return text;
+}
+
+std::string why_nothing(const Generation& generation, const SamplingOptions& options) {
+  const mote_generate_result& result = generation.result;
+  const std::string prompt = "the prompt of " + std::to_string(result.prompt_tokens) + " tokens";
+  if (result.generated_tokens > 0) return {};
+  if (result.finish == MOTE_FINISH_DEADLINE)
+    return "no token: the deadline of " + std::to_string(options.deadline_ms) +
+           " ms passed within " + prompt;
+  if (result.finish == MOTE_FINISH_CAPACITY)
+    return "no token: " + prompt + " fills the context; a larger --ctx gives room";
+  return {};
 }
 
 }  // namespace mote::tool

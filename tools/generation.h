@@ -28,9 +28,15 @@ struct Generation {
   mote_generate_result result{};
 };
 
-// Runs until the answer ends or Ctrl-C comes. Text goes to stdout as it comes if `stream`. A
-// failure does not throw: it is in `error`, with what there was until then.
+// Runs until the answer ends or Ctrl-C comes. Text goes to stdout as it comes if `stream`, and a
+// prompt that takes longer shows on a terminal how far it is. A failure does not throw: it is in
+// `error`, with what there was until then.
 Generation run_generation(const Session& session, const mote_prompt& prompt,
                           const SamplingOptions& options, bool stream);
+
+// "prompt 20 tokens (12 reused) in 9 ms (889 tok/s); 5 generated in 20 ms (250 tok/s)".
+std::string speed_of(const Generation& generation);
+// Where a deadline or the capacity left room for no token at all, what to say; otherwise empty.
+std::string why_nothing(const Generation& generation, const SamplingOptions& options);
 
 }  // namespace mote::tool

@@ -21,6 +21,8 @@ const Model kModels[] = {
     {"gemma3_270m", 4, 1, 256, 512, true, KvType::f16},
     {"minilm", 12, 12, 32, 0, false, KvType::f32},
     {"llama3_1b", 32, 8, 64, 0, true, KvType::f16},
+    {"smollm2_135m_q8_0", 9, 3, 64, 0, true, KvType::q8_0},
+    {"gemma3_270m_q8_0", 4, 1, 256, 512, true, KvType::q8_0},
 };
 
 std::vector<float> random_values(size_t count) {
@@ -99,11 +101,15 @@ const int registered = [] {
     for (size_t tokens : {8, 32, 128, 512}) add(kModels[2], nullptr, 0, tokens, threads);
     add(kModels[3], nullptr, 0, 512, threads);
     add(kModels[3], nullptr, 511, 1, threads);
+    for (size_t model : {4, 5}) {
+      add(kModels[model], nullptr, 0, 512, threads);
+      for (size_t position : {127, 511, 4095}) add(kModels[model], nullptr, position, 1, threads);
+    }
   }
   size_t count;
   const IsaTable* tables = isa_tables(&count);
   for (size_t i = 0; i < count; ++i)
-    for (size_t model : {0, 1, 2}) {
+    for (size_t model : {0, 1, 2, 4}) {
       add(kModels[model], tables[i].kernels->isa, 0, 512, 1);
       if (kModels[model].causal) add(kModels[model], tables[i].kernels->isa, 511, 1, 1);
     }

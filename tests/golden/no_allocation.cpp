@@ -287,6 +287,16 @@ void check_model(const Model& model, uint32_t threads, mote_status* last, uint32
   WATCH(mote_score(session, ids, capacity, nll));
   EXPECT_EQ(last_status, MOTE_OK);
 
+  static uint8_t saved[8 << 20];
+  size_t saved_bytes = 0;
+  WATCH(mote_session_save(session, saved, sizeof saved, &saved_bytes));
+  EXPECT_EQ(last_status, MOTE_OK) << mote_last_error() << saved_bytes;
+  WATCH(mote_session_restore(session, saved, saved_bytes));
+  EXPECT_EQ(last_status, MOTE_OK) << mote_last_error();
+  saved[saved_bytes / 2] ^= 1;
+  WATCH(mote_session_restore(session, saved, saved_bytes));
+  EXPECT_EQ(last_status, MOTE_ERROR_STATE);
+
   // A deadline, and a cancellation by another thread that was started before.
   options.deadline_ms = 1;
   WATCH(mote_generate(session, &plain, &options, &result));

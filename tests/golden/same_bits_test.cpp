@@ -143,10 +143,11 @@ TEST_P(SameBits, TinyModelWithAWindow) {
   check_model(model, random_ids(600, 6), {1, 2, 3}, {1, 7, 64, 512}, MOTE_KV_F16, false);
 }
 
-TEST_P(SameBits, TinyModelWithF32Cache) {
+TEST_P(SameBits, TinyModelWithOtherCaches) {
   const AlignedBytes bytes(TinyModel().bytes());
   const Model model(bytes, GetParam().c_str());
-  check_model(model, random_ids(text_length(), 2), {1, 2, 5}, {1, 7, 64, 512}, MOTE_KV_F32, true);
+  for (uint32_t kv : {MOTE_KV_F32, MOTE_KV_Q8_0})
+    check_model(model, random_ids(text_length(), 2), {1, 2, 5}, {1, 7, 64, 512}, kv, true);
 }
 
 // Nine heads over three, and four over one: what 2 threads can only share by splitting the keys.
@@ -159,6 +160,7 @@ TEST_P(SameBits, UnevenHeads) {
     const AlignedBytes bytes(tiny.bytes());
     const Model model(bytes, GetParam().c_str());
     check_model(model, random_ids(150, 3), {1, 2, 3}, {1, 64, 100}, MOTE_KV_F16, false);
+    check_model(model, random_ids(150, 3), {1, 2, 3}, {1, 64, 100}, MOTE_KV_Q8_0, false);
   }
 }
 

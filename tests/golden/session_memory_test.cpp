@@ -150,6 +150,10 @@ TEST_F(SessionMemory, SizeFollowsTheOptions) {
   SessionOptions wide = options;
   wide.kv_type = MOTE_KV_F32;
   EXPECT_GE(size_of(wide), base + 256u * 3 * 2 * 2 * 16 * 2);
+  // 16 bytes and a scale instead of 32: 14 less per head, exactly, for keys and for values.
+  SessionOptions narrow = options;
+  narrow.kv_type = MOTE_KV_Q8_0;
+  EXPECT_EQ(size_of(narrow), base - 256u * 3 * 2 * 2 * 14);
   SessionOptions batch = options;
   batch.batch_tokens = 128;
   EXPECT_GT(size_of(batch), base);

@@ -1,6 +1,7 @@
 // A cache of one key/value head and attention computed the plain way, in double.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -19,7 +20,7 @@ class HeadCache {
         type_(type),
         head_dim_(head_dim),
         blocks_(blocks),
-        keys_(blocks * kKeyBlock * head_dim * (type == KvType::f32 ? 4 : 2)),
+        keys_(blocks * kKeyBlock * kv_position_bytes(type, head_dim)),
         values_(keys_.size()) {
     std::memset(keys_.data(), 0xff, keys_.size());
     std::memset(values_.data(), 0xff, values_.size());
@@ -53,8 +54,30 @@ class HeadCache {
   GuardedBytes keys_, values_;
 };
 
-inline float as_stored(float x, KvType type) {
-  return type == KvType::f32 ? x : quant::f16_to_f32(quant::f32_to_f16(x));
+// One group of a q8_0 cache: the scale as it is stored, and what the cache reads back.
+inline float quantize_group(const float* x, size_t n, float* read_back) {
+  float largest = 0;
+  for (size_t i = 0; i < n; ++i) largest = std::max(largest, std::fabs(x[i]));
+  const float scale = quant::f16_to_f32(quant::f32_to_f16(largest / 127.0f));
+  for (size_t i = 0; i < n; ++i) {
+    const float level = scale > 0 ? std::nearbyint(x[i] * (1.0f / scale)) : 0.0f;
+    read_back[i] = scale * std::min(127.0f, std::max(-127.0f, level));
+  }
+  return scale;
+}
+// What the cache reads back of finite rows [head_dim].
+inline std::vector<float> as_stored(std::vector<float> x, size_t head_dim, KvType type) {
+  if (type == KvType::f16)
+    for (float& value : x) value = quant::f16_to_f32(quant::f32_to_f16(value));
+  if (type == KvType::q8_0)
+    for (size_t row = 0; row < x.size(); row += head_dim)
+      for (size_t i = 0; i < head_dim; i += 32)
+        quantize_group(&x[row + i], std::min<size_t>(32, head_dim - i), &x[row + i]);
+  return x;
+}
+
+inline const char* name_of(KvType type) {
+  return type == KvType::f32 ? "f32" : type == KvType::q8_0 ? "q8_0" : "f16";
 }
 
 inline bool sees(size_t p, size_t k, bool causal, size_t window) {
@@ -63,17 +86,17 @@ inline bool sees(size_t p, size_t k, bool causal, size_t window) {
   return window == 0 || distance < window;
 }
 
-// One query at position p over keys [0, last): k[j * head_dim + i].
+// One query at position p over keys [0, last), as the cache reads them: k[j * head_dim + i].
 inline std::vector<double> plain_attention(const float* q, const float* k, const float* v,
                                            size_t head_dim, size_t last, size_t p, bool causal,
-                                           size_t window, double scale, double cap, KvType type) {
+                                           size_t window, double scale, double cap) {
   std::vector<double> scores, out(head_dim, 0.0);
   std::vector<size_t> seen;
   double top = -HUGE_VAL, total = 0;
   for (size_t j = 0; j < last; ++j) {
     if (!sees(p, j, causal, window)) continue;
     double s = 0;
-    for (size_t i = 0; i < head_dim; ++i) s += double(q[i]) * as_stored(k[j * head_dim + i], type);
+    for (size_t i = 0; i < head_dim; ++i) s += double(q[i]) * k[j * head_dim + i];
     s *= scale;
     if (cap > 0) s = cap * std::tanh(s / cap);
     seen.push_back(j);
@@ -82,8 +105,7 @@ inline std::vector<double> plain_attention(const float* q, const float* k, const
   }
   for (double& s : scores) total += s = std::exp(s - top);
   for (size_t n = 0; n < seen.size(); ++n)
-    for (size_t i = 0; i < head_dim; ++i)
-      out[i] += scores[n] / total * as_stored(v[seen[n] * head_dim + i], type);
+    for (size_t i = 0; i < head_dim; ++i) out[i] += scores[n] / total * v[seen[n] * head_dim + i];
   return out;
 }
 

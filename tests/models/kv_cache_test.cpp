@@ -142,6 +142,8 @@ TEST(KvCacheTest, MatchesDoublePrecision) {
   expect_right(s, tokens, 600, run(s, tokens, 600, 200), 5e-6);
   s.type = KvType::f16;
   expect_right(s, tokens, 600, run(s, tokens, 600, 200), 5e-3);
+  s.type = KvType::q8_0;
+  expect_right(s, tokens, 600, run(s, tokens, 600, 200), 5e-2);
   s.type = KvType::f32;
   s.cap = 4;
   s.threads = 2;
@@ -175,6 +177,7 @@ TEST(KvCacheTest, SameBitsForThreadsAndChunks) {
     s.head_dim = h.head_dim;
     s.windows = {0, 150};
     s.batch_tokens = 600;
+    s.type = h.heads % 2 ? KvType::q8_0 : KvType::f16;
     const Tokens tokens(s, 600);
     const Results expected = run(s, tokens, 600, 600);
     for (uint32_t threads : {1, 2, 3, 5})
@@ -235,6 +238,14 @@ TEST(KvCacheTest, KnowsHowFarItCanRewind) {
   cache.append(tokens.q, tokens.k, tokens.v, 0, 100, 32, &out);
   EXPECT_TRUE(cache.cache().can_rewind(100, 3));
 
+  // Each layer by its own ring: one of 300 positions is not cut by its neighbour's 16.
+  s.windows = {300, 16};
+  Cache mixed(s);
+  mixed.append(tokens.q, tokens.k, tokens.v, 0, 250, 32, &out);
+  EXPECT_TRUE(mixed.cache().can_rewind(250, 249));
+  EXPECT_TRUE(mixed.cache().can_rewind(250, 201));  // 250 - 64 ... of the second
+  EXPECT_FALSE(mixed.cache().can_rewind(250, 200));
+
   s.windows = {0, 0};
   Cache full(s);
   full.append(tokens.q, tokens.k, tokens.v, 0, 250, 32, &out);
@@ -281,6 +292,13 @@ TEST(KvCacheTest, MemoryFollowsTheFormula) {
   EXPECT_EQ(Cache(s).bytes() - one, 640 * per_position);
   s.type = KvType::f32;
   EXPECT_EQ(Cache(s).bytes() - one, (4096 + 2 * 640) * per_position);
+  s.head_dim = 64;
+  s.type = KvType::f16;
+  const size_t half = Cache(s).bytes();
+  s.type = KvType::q8_0;  // a byte and 2 / 32 of one instead of two
+  EXPECT_EQ(half - Cache(s).bytes(), (4096 + 640) * 2 * 3 * 64 * 15 / 16);
+  s.head_dim = 16;
+  s.type = KvType::f32;
   s.causal = false;
   s.batch_tokens = s.capacity;
   s.windows = {0};

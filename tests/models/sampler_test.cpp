@@ -222,6 +222,17 @@ TEST_F(SamplerTest, NotFinite) {
   }
 }
 
+// Finite logits stay finite, whatever the penalty: no token is lost or forced by an overflow.
+TEST_F(SamplerTest, PenaltyDoesNotOverflow) {
+  options_.repeat_penalty = 2;
+  start(3);
+  EXPECT_EQ(choose({-kInfinity, -3e38f, kNan}, {1}), 1);
+  EXPECT_EQ(choose({-kInfinity, 1, kNan}, {0, 2}), 1);
+  options_.repeat_penalty = 0.25f;
+  start(3);
+  EXPECT_EQ(choose({3e38f, kInfinity, 0}, {0}), 1);
+}
+
 TEST_F(SamplerTest, SeedAndState) {
   const std::vector<float> logits(100, 1.0f);
   const auto sequence = [&](uint64_t seed) {

@@ -1,4 +1,5 @@
 // generate, chat, score, bench and inspect, on a small random model.
+#include <fcntl.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 
 #include "tests/support/tiny_model.h"
 #include "tests/tools/tool_support.h"
@@ -109,6 +111,9 @@ TEST_F(Generate, ReasonsToEnd) {
       run("generate", {"-p", "the sea", "-n", "0", "--ignore-eos", "--json", "--deadline-ms", "1"})
           .json();
   EXPECT_EQ(late["finish_reason"], "deadline");
+  // The largest seed there is, and the smallest.
+  for (const char* seed : {"18446744073709551615", "0"})
+    EXPECT_EQ(run("generate", {"-p", "x", "-n", "2", "--temp", "1", "--seed", seed}).status, 0);
   expect_failure(run("generate", {"-p", std::string(4000, 'x'), "--ctx", "32"}), 1, "32");
   expect_failure(run("generate", {"-p", "x", "--ctx", "5000"}), 1, "1024");
 }
@@ -189,6 +194,55 @@ TEST_F(Generate, ChatAnswersEachLine) {
   EXPECT_NE(full.err.find("/reset"), std::string::npos) << full.err;
 }
 
+// Each turn computes its own tokens only; --stats says so, and nothing else is on stderr.
+TEST_F(Generate, ChatReusesEarlierTurns) {
+  const ToolResult result =
+      run("chat", {"-n", "5", "--ignore-eos", "--stats"}, "the sea\nof the land\nin the end\n");
+  ASSERT_EQ(result.status, 0) << result.err;
+  std::istringstream lines(result.err);
+  std::string line;
+  unsigned before = 0, turns = 0;
+  while (std::getline(lines, line)) {
+    unsigned prompt = 0, reused = 0, generated = 0, rate = 0;
+    double ms = 0;
+    ASSERT_EQ(std::sscanf(line.c_str(),
+                          "prompt %u tokens (%u reused) in %lf ms (%u tok/s); %u generated in",
+                          &prompt, &reused, &ms, &rate, &generated),
+              5)
+        << line;
+    EXPECT_EQ(generated, 5u);
+    // All of the turn before: random answers may read as other tokens, its prompt does not.
+    EXPECT_GE(reused, before) << line;
+    EXPECT_LT(reused, prompt);
+    before = prompt - 1;
+    ++turns;
+  }
+  EXPECT_EQ(turns, 3u);
+  EXPECT_EQ(run("chat", {"-n", "5"}, "the sea\n").err, "");
+}
+
+// Not a line that looks like an empty answer.
+TEST_F(Generate, NoRoomForATokenSaysSo) {
+  const std::string ids = "5,6,7,8,9,10,11,12";
+  const ToolResult full = run("generate", {"--ids", ids, "--ctx", "8"});
+  EXPECT_EQ(full.out, "");
+  expect_failure(full, 1, "8 tokens fills the context");
+}
+TEST_F(Generate, ADeadlineWithinThePromptSaysSo) {
+  const std::string text(900, 'x');  // takes longer than a millisecond
+  for (const char* command : {"generate", "chat"}) {
+    Words words = {"--deadline-ms", "1", "--ctx", "1024", "-t", "1"};
+    if (std::string(command) == "generate") words.insert(words.end(), {"-p", "-"});
+    const ToolResult late = run(command, words, text);
+    EXPECT_EQ(late.out, "") << command;
+    expect_failure(late, 1, "deadline");
+  }
+  const ToolResult json =
+      run("generate", {"-p", text, "--deadline-ms", "1", "-t", "1", "--ctx", "1024", "--json"});
+  EXPECT_EQ(json.status, 0);
+  EXPECT_EQ(json.json()["finish_reason"], "deadline");
+}
+
 TEST_F(Generate, ScoreCountsWholeWindows) {
   std::string text;
   for (int i = 0; i < 100; ++i)
@@ -250,6 +304,35 @@ TEST_F(Generate, InspectShowsFilesThatCannotRun) {
   EXPECT_EQ(result.json()["arch"], "lemur");
   EXPECT_TRUE(result.json()["session_bytes"].is_null());
   EXPECT_FALSE(result.json()["tensors"].empty());
+}
+
+// A prompt of several seconds shows how far it is on a terminal, and nothing of it stays.
+TEST(Progress, ShowsOnATerminal) {
+  SKIP_WITHOUT_TOOL();
+  const char* models = std::getenv("MOTE_MODELS_DIR");
+  const std::string model = std::string(models ? models : "") + "/SmolLM2-135M-Instruct.Q4_1.gguf";
+  if (!models || access(model.c_str(), R_OK) != 0)
+    GTEST_SKIP() << "MOTE_MODELS_DIR has no SmolLM2-135M-Instruct.Q4_1.gguf";
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  if (terminal < 0 || grantpt(terminal) || unlockpt(terminal)) GTEST_SKIP() << "no terminals here";
+  TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 130; ++i) text += "word " + std::to_string(i % 7) + " ";
+  // The slowest kernels: the first chunk takes seconds anywhere.
+  const std::string command = "MOTE_ISA=scalar '" + tool_path() + "' generate -m '" + model +
+                              "' --file '" + folder.write("prompt", text) +
+                              "' -n 1 -t 1 --ctx 8192 --raw >/dev/null 2>" + ptsname(terminal);
+  const int slave = open(ptsname(terminal), O_RDWR | O_NOCTTY);  // keeps what was written readable
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  std::string shown(4096, '\0');
+  const ssize_t bytes = read(terminal, shown.data(), shown.size());
+  close(slave);
+  close(terminal);
+  ASSERT_GT(bytes, 0);
+  shown.resize(static_cast<size_t>(bytes));
+  EXPECT_EQ(shown.rfind("\rprompt: ", 0), 0u) << shown;
+  EXPECT_NE(shown.find(" tokens\r\033[K"), std::string::npos) << shown;
+  EXPECT_EQ(shown.substr(shown.size() - 4), "\r\033[K") << shown;
 }
 
 // SIGINT in the middle of a long generation: what there is, and status 0.

@@ -50,6 +50,8 @@ TEST_F(Usage, WrongUsageIsStatusTwo) {
   expect_failure(run_tool({"generate", "-m", "x", "-p", "y", "--kv", "q3"}), 2, "--kv");
   expect_failure(run_tool({"generate", "-m", "x", "-p", "y", "-n", "-3"}), 2, "--max-tokens");
   expect_failure(run_tool({"generate", "-m", "x", "-p", "y", "-t", "0"}), 2, "threads");
+  for (const char* seed : {"-1", "+1", "1.5", "x", "", "18446744073709551616"})
+    expect_failure(run_tool({"generate", "-m", "x", "-p", "y", "--seed", seed}), 2, "--seed");
   expect_failure(run_tool({"generate", "-m", "x", "-p", "y", "--stop", ""}), 2, "--stop");
   expect_failure(run_tool({"generate", "-m", "x", "--ids", "1", "--system", "s"}), 2, "--system");
   expect_failure(run_tool({"tokenize", "-m", "x"}), 2, "text");
