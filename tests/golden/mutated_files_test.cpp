@@ -61,6 +61,26 @@ TEST_P(MutatedFiles, RefusedOrServing) {
   EXPECT_GT(refused, files / 5);
 }
 
+// Whichever allocation of an opening fails, the others are released.
+TEST_P(MutatedFiles, NoMemoryIsSaid) {
+  const AlignedBytes bytes(GetParam().builder.build());
+  size_t most = 0;
+  for (mote_status status = MOTE_ERROR_MEMORY; status != MOTE_OK; ++most) {
+    LimitedAllocator allocator(SIZE_MAX, most);
+    mote_model_options options = model_options();
+    options.allocator = allocator.get();
+    mote_model* model = nullptr;
+    status = mote_model_open_memory(bytes.data(), bytes.size(), &options, &model);
+    if (status != MOTE_OK) {
+      ASSERT_EQ(status, MOTE_ERROR_MEMORY) << mote_last_error();
+      EXPECT_STRNE(mote_last_error(), "");
+    }
+    mote_model_close(model);
+    EXPECT_EQ(allocator.used(), 0u) << "after " << most << " allocations";
+  }
+  EXPECT_GT(most, 10u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Files, MutatedFiles, testing::ValuesIn(tiny_families()),
                          [](const auto& info) { return info.param.name; });
 

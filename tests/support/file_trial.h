@@ -16,17 +16,19 @@
 
 namespace mote::test {
 
-// Counts what is allocated, and refuses what no file of the trial can need.
+// Counts what is allocated, and refuses what is beyond a limit: of bytes in all, or of allocations.
 class LimitedAllocator {
  public:
-  explicit LimitedAllocator(size_t limit) : limit_(limit) {
+  explicit LimitedAllocator(size_t most_bytes, size_t most_allocations = SIZE_MAX)
+      : limit_(most_bytes), left_(most_allocations) {
     allocator_.user = this;
     allocator_.allocate = [](void* user, size_t bytes, size_t alignment) -> void* {
       auto* self = static_cast<LimitedAllocator*>(user);
-      if (bytes > self->limit_ - self->used_) {
+      if (bytes > self->limit_ - self->used_ || self->left_ == 0) {
         self->refused_ = bytes;
         return nullptr;
       }
+      --self->left_;
       void* memory = nullptr;
       if (posix_memalign(&memory, std::max(alignment, sizeof(void*)), bytes) != 0) return nullptr;
       self->used_ += bytes;
@@ -41,11 +43,11 @@ class LimitedAllocator {
 
   const mote_allocator* get() const { return &allocator_; }
   size_t used() const { return used_; }
-  size_t refused() const { return refused_; }  // bytes of the last allocation that was too large
+  size_t refused() const { return refused_; }  // bytes of the last that was too many
 
  private:
   mote_allocator allocator_{};
-  size_t limit_, used_ = 0, refused_ = 0;
+  size_t limit_, left_, used_ = 0, refused_ = 0;
 };
 
 class FileTrial {
@@ -67,7 +69,7 @@ class FileTrial {
  private:
   // A key takes 14 bytes of the file and, while the table of keys grows, ten times that of memory;
   // a session of the trial has a few rows per column of the matrices.
-  static constexpr size_t kFixedBytes = 4 << 20, kBytesPerFileByte = 256;
+  static constexpr size_t kFixedBytes = 1 << 20, kBytesPerFileByte = 32;
   static constexpr std::string_view kText =
       "Hello, the w\xc3\xb6rld\n\n\t 123 <|im_end|> [user] \xff\xc3 \xf0\x9f\x98\x80   </s> end";
 
