@@ -23,6 +23,13 @@ class Arena {
     return static_cast<T*>(take_bytes(count, sizeof(T)));
   }
 
+  // rows * columns of them.
+  template <class T>
+  T* take(size_t rows, size_t columns) {
+    size_t count = 0;
+    return take<T>(__builtin_mul_overflow(rows, columns, &count) ? SIZE_MAX : count);
+  }
+
   size_t used() const { return used_; }  // a multiple of kAlignment, SIZE_MAX after an overflow
   size_t left() const { return capacity_ - used_; }
   bool measuring() const { return base_ == nullptr; }

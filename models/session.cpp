@@ -38,11 +38,14 @@ Status resolve_sizes(const mote_model& model, const mote_session_options& option
         context, model.name, sizes->capacity);
   sizes->batch_tokens = std::min<size_t>(
       options.batch_tokens ? options.batch_tokens : kDefaultBatch, sizes->capacity);
-  sizes->text_bytes =
-      options.text_bytes ? options.text_bytes : sizes->capacity * kDefaultTextBytesPerToken;
-  if (sizes->text_bytes > kMaxTextBytes)
-    return fail(MOTE_ERROR_ARGUMENT, "session text_bytes: expected at most %zu, found %zu",
-                kMaxTextBytes, sizes->text_bytes);
+  // 64 bits: a size_t may have 32, which the product for a vocabulary's capacity can pass.
+  const uint64_t text_bytes = options.text_bytes
+                                  ? options.text_bytes
+                                  : uint64_t(sizes->capacity) * kDefaultTextBytesPerToken;
+  if (text_bytes > kMaxTextBytes)
+    return fail(MOTE_ERROR_ARGUMENT, "session text_bytes: expected at most %zu, found %llu",
+                kMaxTextBytes, static_cast<unsigned long long>(text_bytes));
+  sizes->text_bytes = size_t(text_bytes);
   if (options.kv_type > MOTE_KV_F32)
     return fail(MOTE_ERROR_ARGUMENT,
                 "session kv_type: expected 0 (f16), 1 (q8_0) or 2 (f32), found %u",
@@ -95,7 +98,7 @@ void mote_session::plan_text(mote::Arena& arena) {
     rendered = arena.take<char>(rendered_bytes);
     tokens = arena.take<mote_token>(sizes.capacity + 1);
     piece = arena.take<char>(tokenizer.longest_piece());
-    characters = arena.take<char>(3 * tokenizer.longest_piece() + 12);
+    characters = arena.take<char>(3, tokenizer.longest_piece() + 4);
     stops.plan(arena, 3 * tokenizer.longest_piece() + 12);
     for_tokenizer.take<uint32_t>(guarded);
     for_tokenizer.take<uint8_t>(

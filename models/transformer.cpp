@@ -46,30 +46,32 @@ void Transformer::plan(Arena& arena, const TransformerModel& model, KvType kv_ty
   const size_t widest = std::max({size_t(spec.hidden), query_width_, size_t(spec.feed_forward)});
 
   cache_.plan(arena, spec, kv_type, capacity, batch_tokens, threads);
-  x_ = arena.take<float>(batch_tokens * spec.hidden);
-  normed_ = arena.take<float>(batch_tokens * spec.hidden);
-  qkv_ = arena.take<float>(batch_tokens * qkv_width_);
-  attended_ = arena.take<float>(batch_tokens * query_width_);
-  gate_up_ = arena.take<float>(batch_tokens * up_width_);
+  x_ = arena.take<float>(batch_tokens, spec.hidden);
+  normed_ = arena.take<float>(batch_tokens, spec.hidden);
+  qkv_ = arena.take<float>(batch_tokens, qkv_width_);
+  attended_ = arena.take<float>(batch_tokens, query_width_);
+  gate_up_ = arena.take<float>(batch_tokens, up_width_);
   if (spec.norm_place != NormPlace::pre || spec.residual_scale != 1.0f)
-    block_out_ = arena.take<float>(batch_tokens * spec.hidden);
-  quantized_.q = arena.take<int8_t>(batch_tokens * widest);
-  quantized_.scale = arena.take<float>(batch_tokens * (widest / 32 + 1));
-  quantized_.scaled_sum = arena.take<float>(batch_tokens * (widest / 32 + 1));
-  quantized_.correction = arena.take<int32_t>(batch_tokens * (widest / 16 + 1));
-  const size_t refined = std::max(batch_tokens * (refined_blocks(widest, kLayerRefinement) + 1),
-                                  kLogitRows * (refined_blocks(spec.hidden, kHeadRefinement) + 1));
+    block_out_ = arena.take<float>(batch_tokens, spec.hidden);
+  quantized_.q = arena.take<int8_t>(batch_tokens, widest);
+  quantized_.scale = arena.take<float>(batch_tokens, widest / 32 + 1);
+  quantized_.scaled_sum = arena.take<float>(batch_tokens, widest / 32 + 1);
+  quantized_.correction = arena.take<int32_t>(batch_tokens, widest / 16 + 1);
+  size_t refined = 0;
+  if (__builtin_mul_overflow(batch_tokens, refined_blocks(widest, kLayerRefinement) + 1, &refined))
+    refined = SIZE_MAX;
+  refined = std::max(refined, kLogitRows * (refined_blocks(spec.hidden, kHeadRefinement) + 1));
   quantized_.refined_block = arena.take<uint32_t>(refined);
-  quantized_.refined_q = arena.take<int8_t>(refined * 32);
+  quantized_.refined_q = arena.take<int8_t>(refined, 32);
   quantized_.refined_scale = arena.take<float>(refined);
-  quantized_.refined_correction = arena.take<int32_t>(refined * 2);
+  quantized_.refined_correction = arena.take<int32_t>(refined, 2);
   for (int set = 0; set < 2; ++set) {
-    cosine_[set] = arena.take<float>(batch_tokens * model.rope[set].pairs());
-    sine_[set] = arena.take<float>(batch_tokens * model.rope[set].pairs());
+    cosine_[set] = arena.take<float>(batch_tokens, model.rope[set].pairs());
+    sine_[set] = arena.take<float>(batch_tokens, model.rope[set].pairs());
   }
-  logits_ = arena.take<float>(kLogitRows * spec.vocabulary);
+  logits_ = arena.take<float>(kLogitRows, spec.vocabulary);
   scratch_stride_ = (linear_scratch_bytes(widest) + 63) & ~size_t(63);
-  scratch_ = arena.take<uint8_t>(threads * scratch_stride_);
+  scratch_ = arena.take<uint8_t>(threads, scratch_stride_);
 }
 
 // Calls work(token) for every token; a single one is not worth waking anybody.

@@ -101,7 +101,8 @@ Status replace(const FilterCall& call) {
   MOTE_TRY(to_string(call.heap(), values[1], &texts[2], call.work()));
   int64_t count = -1;
   MOTE_TRY(integer_argument(values[2], &count));
-  MOTE_TRY(call.evaluator.spend(texts[0].size() / 4));
+  MOTE_TRY(
+      call.evaluator.spend(texts[0].size() / 4 + search_steps(texts[0].size(), texts[1].size())));
   return replace_text(call.heap(), texts[0], texts[1], texts[2], count, call.result);
 }
 

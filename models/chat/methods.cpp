@@ -126,7 +126,7 @@ Status find_text_method(const MethodCall& call) {
     return fail(MOTE_ERROR_TEMPLATE, "expected a string, found '%s'", type_name(values[0]));
   std::string_view part;
   size_t offset = 0;
-  MOTE_TRY(call.evaluator.spend(call.self.size / 16));
+  MOTE_TRY(call.evaluator.spend(search_steps(call.self.size, values[0].size)));
   MOTE_TRY(window(call, values[1], values[2], &part, &offset));
   size_t at = std::string_view::npos;
   if (part.data())
@@ -145,7 +145,7 @@ Status count_method(const MethodCall& call) {
     return fail(MOTE_ERROR_TEMPLATE, "expected a string, found '%s'", type_name(values[0]));
   std::string_view part;
   size_t offset = 0;
-  MOTE_TRY(call.evaluator.spend(call.self.size / 16));
+  MOTE_TRY(call.evaluator.spend(search_steps(call.self.size, values[0].size)));
   MOTE_TRY(window(call, values[1], values[2], &part, &offset));
   if (!part.data()) return call.give(Value::of(int64_t{0}));
   if (values[0].size == 0) return call.give(Value::of(static_cast<int64_t>(code_points(part)) + 1));
@@ -164,7 +164,7 @@ Status replace_method(const MethodCall& call) {
     return fail(MOTE_ERROR_TEMPLATE, "replace expects strings");
   if (!missing(values[2]) && !values[2].is_integral())
     return fail(MOTE_ERROR_TEMPLATE, "replace expects an integer count");
-  MOTE_TRY(call.evaluator.spend(call.self.size / 4));
+  MOTE_TRY(call.evaluator.spend(call.self.size / 4 + search_steps(call.self.size, values[0].size)));
   return replace_text(call.heap(), call.self.string(), values[0].string(), values[1].string(),
                       missing(values[2]) ? -1 : values[2].as_integer(), call.result);
 }
@@ -217,7 +217,7 @@ Status split_method(const MethodCall& call) {
   const int64_t limit = missing(values[1]) ? -1 : values[1].as_integer();
   std::string_view text = call.self.string();
   const std::string_view separator = spaces ? " " : values[0].string();
-  MOTE_TRY(call.evaluator.spend(text.size() / 16));
+  MOTE_TRY(call.evaluator.spend(search_steps(text.size(), separator.size())));
   // Count first: a place for each part.
   size_t most = 1;
   if (spaces) {
@@ -297,7 +297,7 @@ Status partition_method(const MethodCall& call) {
   const std::string_view text = call.self.string();
   if (separator.size == 0) return fail(MOTE_ERROR_TEMPLATE, "partition at an empty separator");
   MOTE_TRY(call.evaluator.take_items(3, &parts));
-  MOTE_TRY(call.evaluator.spend(text.size() / 64));
+  MOTE_TRY(call.evaluator.spend(search_steps(text.size(), separator.size)));
   const size_t at = call.which ? text.rfind(separator.string()) : text.find(separator.string());
   const bool found = at != std::string_view::npos;
   parts[0] = Value::of(found ? slice(text, 0, at) : call.which ? "" : text);

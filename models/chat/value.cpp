@@ -1,5 +1,6 @@
 #include "models/chat/value.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "models/chat/text.h"
@@ -273,7 +274,8 @@ bool equal(const Value& left, const Value& right, Work& work, int depth) {
     case Kind::none:
       return true;
     case Kind::string:
-      return left.string() == right.string();
+      return left.size == right.size && work.spend(left.size / 64 + 1) &&
+             left.string() == right.string();
     case Kind::function:
       return left.detail == right.detail;
     default:
@@ -287,6 +289,7 @@ Status compare(const Value& left, const Value& right, int* order, Work& work, in
     return kOk;
   }
   if (left.is_string() && right.is_string()) {
+    work.spend(std::min(left.size, right.size) / 64);
     const int difference = left.string().compare(right.string());
     *order = difference < 0 ? -1 : difference > 0;
     return kOk;
@@ -311,6 +314,8 @@ Status contains(const Value& container, const Value& item, bool* result, Work& w
     if (!item.is_string())
       return fail(MOTE_ERROR_TEMPLATE, "'in <string>' expects a string on its left, found '%s'",
                   type_name(item));
+    if (!work.spend(search_steps(container.size, item.size)))
+      return fail(MOTE_ERROR_TEMPLATE, "'in' takes too many steps");
     *result = container.string().find(item.string()) != std::string_view::npos;
     return kOk;
   }

@@ -225,6 +225,11 @@ struct Work {
   }
 };
 
+// Steps of looking for a text in another one: at worst all of it is compared at every place.
+inline uint64_t search_steps(size_t text, size_t wanted) {
+  return text / 16 + uint64_t{text} * wanted / 2048;
+}
+
 // Deepest nesting of lists and dicts that is compared, printed or read.
 inline constexpr int kMaxValueDepth = 64;
 

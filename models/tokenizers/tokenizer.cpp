@@ -173,7 +173,10 @@ uint32_t Tokenizer::size() const { return state_ ? state_->vocabulary.size() : 0
 int32_t Tokenizer::bos() const { return state_ ? state_->bos : -1; }
 int32_t Tokenizer::eos() const { return state_ ? state_->eos : -1; }
 bool Tokenizer::adds_bos() const { return state_ && state_->adds_bos; }
-size_t Tokenizer::longest_piece() const { return state_ ? state_->vocabulary.longest() : 0; }
+// A byte token gives one byte, even where the file has no text for it.
+size_t Tokenizer::longest_piece() const {
+  return state_ ? std::max<size_t>(state_->vocabulary.longest(), 1) : 0;
+}
 
 bool Tokenizer::is_end(int32_t id) const {
   if (!state_ || id < 0) return false;

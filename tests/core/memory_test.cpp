@@ -135,6 +135,16 @@ TEST(Arena, PiecesAreAlignedAndApart) {
   EXPECT_EQ(arena.used(), 128u);
 }
 
+TEST(Arena, RowsTimesColumns) {
+  Arena measuring;
+  measuring.take<uint32_t>(3, 50);
+  EXPECT_EQ(measuring.used(), 640u);
+  EXPECT_FALSE(measuring.failed());
+  measuring.take<uint8_t>(SIZE_MAX / 4 + 1, 4);  // 0 if it wrapped
+  EXPECT_TRUE(measuring.failed());
+  EXPECT_EQ(measuring.used(), SIZE_MAX);
+}
+
 TEST(Arena, OverflowIsAFailure) {
   Arena measuring;
   measuring.take<uint64_t>(SIZE_MAX / 4);

@@ -74,6 +74,34 @@ TEST(TemplateLimits, EndlessWork) {
   }
 }
 
+// Looking for a long text that is nearly everywhere takes their product of comparisons.
+TEST(TemplateLimits, EndlessSearch) {
+  for (const char* search :
+       {"x.find(y)", "x.rfind(y)", "x.count(y)", "x.split(y)", "x.rsplit(y)", "x.partition(y)",
+        "x.replace(y, '')", "x | replace(y, '')", "y in x"}) {
+    SCOPED_TRACE(search);
+    const auto start = std::chrono::steady_clock::now();
+    const std::string error = error_of(
+        "{% set x = 'b' * 9000 %}{% set y = 'b' * 4500 + 'c' %}{% for i in range(99999) %}"
+        "{% set z = " +
+        std::string(search) + " %}{% endfor %}");
+    EXPECT_NE(error.find("steps"), std::string::npos) << error;
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  }
+}
+
+// Equal texts are compared to their ends.
+TEST(TemplateLimits, EndlessComparison) {
+  for (const char* test : {"x == y", "x <= y", "x in [y]"}) {
+    const std::string error = error_of(
+        "{% set x = 'b' * 6000 %}{% set y = 'b' * 6000 %}{% for i in range(99999) %}"
+        "{% for j in range(9) %}"
+        "{% set z = " +
+        std::string(test) + " %}{% endfor %}{% endfor %}");
+    EXPECT_NE(error.find("steps"), std::string::npos) << error;
+  }
+}
+
 TEST(TemplateLimits, DeepNesting) {
   for (const size_t depth : {10u, 50u, 70u, 200u, 1000u, 100000u}) {
     SCOPED_TRACE(depth);

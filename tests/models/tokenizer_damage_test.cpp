@@ -261,6 +261,18 @@ TEST(TokenizerOpen, EmptyTokensAreAllowed) {
   EXPECT_EQ(decode(file.tokenizer, {256, 257, 258}, false), "");
 }
 
+// A byte token gives a byte, whatever its text: buffers of longest_piece() must hold it.
+TEST(TokenizerOpen, ByteTokenWithoutText) {
+  GgufBuilder builder = good_sentencepiece();
+  builder.texts(kTokens, {""});
+  builder.array<int32_t>(kTypes, GgufType::i32, {6});
+  builder.array<float>(kScores, GgufType::f32, {0});
+  TokenizerFile file(builder);
+  ASSERT_TRUE(file.open().ok()) << last_error();
+  EXPECT_EQ(file.tokenizer.decode(0, true, false, nullptr, 0), 1u);
+  EXPECT_EQ(file.tokenizer.longest_piece(), 1u);
+}
+
 TEST(TokenizerOpen, FrameTokenWithoutAnIdIsNotAdded) {
   SmallVocabulary vocabulary;
   GgufBuilder builder = vocabulary.builder("llama-bpe");
