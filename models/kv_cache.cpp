@@ -66,7 +66,7 @@ void KvCache::plan(Arena& arena, const Spec& spec, KvType type, size_t capacity,
   partial_segments_ = ceil_divide(capacity, kKeySegment);
   partial_stride_ = (head_dim_ + 2 + 15) / 16 * 16;
   partial_ = arena.take<float>(
-      times(times(kv_heads_ * partial_rows_, partial_stride_), partial_segments_));
+      times(times(times(kv_heads_, partial_rows_), partial_stride_), partial_segments_));
   pending_ = arena.take<uint32_t>(kv_heads_);
 }
 
