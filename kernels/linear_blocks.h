@@ -33,9 +33,10 @@ MOTE_INLINE void multiply_block(const Block& block, const BlockActivations& x,
   }
 }
 
-// sums += 32 columns of kLanes rows times the refined block at x.
+// sums += 32 columns of kLanes rows times the refined block at x. Out of line: few blocks are.
 template <class F>
-MOTE_INLINE void multiply_refined(const Block& block, const BlockActivations& x, float* sums) {
+__attribute__((noinline)) void multiply_refined(const Block& block, const BlockActivations& x,
+                                                float* sums) {
   BlockDot<F, 2> dot;
   dot.begin(x, 0);
   MOTE_UNROLL
@@ -79,9 +80,10 @@ void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t l
           raw[v].unpack(run, &block);
           multiply_block<F, kTokens>(block, x, offsets, &sums[0][v], kTileVectors);
           if (at != refined.block) continue;
+          const Block copy = block;  // so that all others stay in registers
           for (int t = 0; t < kTokens; ++t)
             if (refined.token[t].at(at))
-              multiply_refined<F>(block, refined.token[t].x, refined_sums[t] + v * kLanes);
+              multiply_refined<F>(copy, refined.token[t].x, refined_sums[t] + v * kLanes);
         }
         if (at == refined.block) refined.next();
       }
@@ -94,7 +96,8 @@ void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t l
 }
 
 // At most this many tokens go without a panel. More do not fit the registers beside the unpacked
-// weights, or make too much code.
+// weights, or make too much code; with blocks of 256, whose words go through memory anyway, a panel
+// costs little more.
 #if defined(MOTE_ISA_scalar)
 constexpr int kFewTokens = 0;
 #elif defined(__AVX2__) || defined(__aarch64__)
@@ -118,7 +121,8 @@ MOTE_INLINE bool few_tokens_upto(const LinearTask& task, size_t last_row) {
 template <class F>
 void linear_blocks(const LinearTask& task) {
   const size_t whole = task.first_row + (task.last_row - task.first_row) / kTileRows * kTileRows;
-  const bool few = few_tokens_upto<F, kFewTokens>(task, whole);
+  constexpr int kFew = F::kValues == 32 || kFewTokens == 0 ? kFewTokens : 1;
+  const bool few = few_tokens_upto<F, kFew>(task, whole);
   const size_t rest = few ? whole : task.first_row;
   if (rest < task.last_row) many_tokens<F>(task, rest);
 }
