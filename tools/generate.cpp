@@ -59,14 +59,16 @@ class Prompt {
 
   mote_prompt build(const Options& o, const Model& model, const Session& session) {
     mote_prompt prompt{};
-    if (o.raw && o.special && !o.ids_option->count())
+    const bool tokenizes = model.can(MOTE_TASK_TOKENIZE);
+    const bool raw = o.raw || !tokenizes || !model.has_template();
+    if (raw && tokenizes && o.special && !o.ids_option->count())
       for (const mote_token& token :
            tokenize(session, text_, MOTE_TOKENIZE_FRAME | MOTE_TOKENIZE_SPECIAL))
         ids_.push_back(token.id);
     if (!ids_.empty()) {
       prompt.ids = ids_.data();
       prompt.id_count = ids_.size();
-    } else if (!o.raw && model.can(MOTE_TASK_TOKENIZE) && model.has_template()) {
+    } else if (!raw) {
       // Continuing the text of someone who expects an answer would look like a bad answer.
       model.need_chat("--raw continues the text as it is");
       if (o.system_option->count()) messages_.push_back({{"system", 6}, as_text(o.system)});

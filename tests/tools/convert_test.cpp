@@ -1,5 +1,6 @@
 // convert: Hugging Face folders of the llama family against their float32 references, in every
 // style they come in.
+#include <filesystem>
 #include "tests/tools/checkpoint_support.h"
 
 namespace mote::test {
@@ -206,6 +207,21 @@ TEST_F(Convert, ConfigsThatDoNotFitAreNamed) {
       if (value.is_null()) checkpoint.config.erase(key);
     expect_refused(checkpoint, what);
   }
+}
+
+TEST_F(Convert, KeepsItsOwnInput) {
+  const std::string copy = folder_.path("copy");
+  std::filesystem::copy(tiny("llama"), copy);
+  for (const char* name : {"/model.safetensors", "/config.json"}) {
+    const ToolResult result = run_tool({"convert", copy, "-o", copy + name});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_NE(result.err.find("is a file of the folder to convert"), std::string::npos)
+        << result.err;
+    EXPECT_EQ(std::filesystem::file_size(copy + name),
+              std::filesystem::file_size(tiny("llama") + name));
+  }
+  EXPECT_EQ(run_tool({"convert", copy, "-o", copy + "/model.gguf"}).status, 0);
+  EXPECT_EQ(run_tool({"convert", copy, "-o", copy + "/model.gguf"}).status, 0);
 }
 
 TEST_F(Convert, FoldersThatAreNone) {

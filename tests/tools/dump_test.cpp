@@ -1,4 +1,6 @@
 // dump: shapes, packing and values of what it writes.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -44,6 +46,20 @@ TEST_F(Dump, GoldenInputGivesPackedTensors) {
     }
     EXPECT_LE(worst, 1e-4f * largest) << name;
   }
+}
+
+// A name that belongs to something else than a file keeps what it has.
+TEST_F(Dump, LeavesPipesAndFoldersAlone) {
+  const std::string pipe = folder_.path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& out : {pipe, folder_.path("")}) {
+    const ToolResult result = run_tool({"dump", "-m", model(), "--ids", "1", "-o", out});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_NE(result.err.find("expected a file or nothing there"), std::string::npos) << result.err;
+  }
+  struct stat found;
+  ASSERT_EQ(stat(pipe.c_str(), &found), 0);
+  EXPECT_TRUE(S_ISFIFO(found.st_mode));
 }
 
 TEST_F(Dump, ChunksGiveTheSameBytes) {

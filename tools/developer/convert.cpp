@@ -126,8 +126,19 @@ class Progress {
   bool shown_;
 };
 
+// Files of the folder are read while the output is written, and are nobody's to lose.
+void refuse_own_input(const Options& options) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(options.output, ignored)) return;
+  for (const auto& entry : std::filesystem::directory_iterator(options.folder, ignored))
+    if (entry.path().extension() != ".gguf" &&
+        std::filesystem::equivalent(entry.path(), options.output, ignored))
+      throw Failure(options.output + ": is a file of the folder to convert");
+}
+
 void write_file(const Options& options, const GgufKeys& keys, const std::vector<Job>& jobs,
                 const std::vector<float>& rope_divisors) {
+  refuse_own_input(options);
   Allocator allocator;
   GgufWriter writer(allocator);
   check(writer.create(options.output.c_str()));

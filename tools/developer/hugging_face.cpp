@@ -123,8 +123,8 @@ std::optional<Config> HuggingFaceFolder::json_file(const char* name) const {
   const std::string path = (std::filesystem::path(path_) / name).string();
   try {
     return Config(path, Json::parse(*text));
-  } catch (const Json::parse_error& error) {
-    throw Failure(path + ": is not JSON: " + error.what());
+  } catch (const Json::exception& error) {
+    throw Failure(path + ": cannot be read as JSON: " + error.what());
   }
 }
 

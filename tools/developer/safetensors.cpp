@@ -1,9 +1,12 @@
 #include "tools/developer/safetensors.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
@@ -206,7 +209,7 @@ std::vector<int64_t> SafetensorsReader::read_integers(const std::string& name) {
 }
 
 SafetensorsWriter::SafetensorsWriter(std::string path)
-    : path_(std::move(path)), temporary_(path_ + ".part") {}
+    : path_(std::move(path)), temporary_(path_ + "." + std::to_string(::getpid()) + ".partial") {}
 
 SafetensorsWriter::~SafetensorsWriter() {
   if (file_.is_open()) {
@@ -239,9 +242,13 @@ void SafetensorsWriter::begin(const std::map<std::string, std::string>& metadata
   std::string text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the data starts aligned
   for (auto& [name, entry] : entries_) entry.offset += 8 + text.size();
+  std::error_code ignored;
+  const auto found = std::filesystem::status(path_, ignored);
+  if (std::filesystem::exists(found) && !std::filesystem::is_regular_file(found))
+    throw Failure(path_ + ": expected a file or nothing there, found a folder, device or pipe");
   errno = 0;
   file_.open(temporary_, std::ios::binary | std::ios::trunc);
-  if (!file_) throw Failure(temporary_ + ": cannot create: " + system_error());
+  if (!file_) throw Failure(path_ + ": cannot create " + temporary_ + ": " + system_error());
   uint8_t length[8];
   for (int i = 0; i < 8; ++i) length[i] = static_cast<uint8_t>(uint64_t{text.size()} >> (8 * i));
   file_.write(reinterpret_cast<const char*>(length), 8);
