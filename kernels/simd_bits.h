@@ -3,7 +3,7 @@
 //
 //   set_bytes(v)                   v in every byte
 //   bits_and, bits_or, bits_xor    bitwise
-//   add_bytes, subtract_bytes      per byte, modulo 256
+//   subtract_bytes                 per byte, modulo 256
 //   shift_down, shift_up(v, n)     each word by n bits, zeros come in; bits cross bytes
 //   look_up(table, levels)         table[level], levels < 16
 //   with_fifth_bit(levels, high, i)  + 16 in byte k where bit 4 i + k of the word `high` is set
@@ -27,10 +27,6 @@ MOTE_INLINE Bytes bits_or(Bytes a, Bytes b) { return as_bytes(word_of(a) | word_
 MOTE_INLINE Bytes bits_xor(Bytes a, Bytes b) { return as_bytes(word_of(a) ^ word_of(b)); }
 MOTE_INLINE Bytes shift_down(Bytes v, int n) { return as_bytes(word_of(v) >> n); }
 MOTE_INLINE Bytes shift_up(Bytes v, int n) { return as_bytes(word_of(v) << n); }
-MOTE_INLINE Bytes add_bytes(Bytes a, Bytes b) {
-  for (int k = 0; k < 4; ++k) a.byte[k] = static_cast<int8_t>(a.byte[k] + b.byte[k]);
-  return a;
-}
 MOTE_INLINE Bytes subtract_bytes(Bytes a, Bytes b) {
   for (int k = 0; k < 4; ++k) a.byte[k] = static_cast<int8_t>(a.byte[k] - b.byte[k]);
   return a;
@@ -57,7 +53,6 @@ MOTE_INLINE Bytes set_words(uint32_t v) { return _mm512_set1_epi32(static_cast<i
 MOTE_INLINE Bytes bits_and(Bytes a, Bytes b) { return _mm512_and_si512(a, b); }
 MOTE_INLINE Bytes bits_or(Bytes a, Bytes b) { return _mm512_or_si512(a, b); }
 MOTE_INLINE Bytes bits_xor(Bytes a, Bytes b) { return _mm512_xor_si512(a, b); }
-MOTE_INLINE Bytes add_bytes(Bytes a, Bytes b) { return _mm512_add_epi8(a, b); }
 MOTE_INLINE Bytes subtract_bytes(Bytes a, Bytes b) { return _mm512_sub_epi8(a, b); }
 MOTE_INLINE Bytes shift_down(Bytes v, int n) { return _mm512_srlv_epi32(v, _mm512_set1_epi32(n)); }
 MOTE_INLINE Bytes shift_up(Bytes v, int n) { return _mm512_sllv_epi32(v, _mm512_set1_epi32(n)); }
@@ -83,7 +78,6 @@ MOTE_INLINE Bytes set_words(uint32_t v) { return _mm256_set1_epi32(static_cast<i
 MOTE_INLINE Bytes bits_and(Bytes a, Bytes b) { return _mm256_and_si256(a, b); }
 MOTE_INLINE Bytes bits_or(Bytes a, Bytes b) { return _mm256_or_si256(a, b); }
 MOTE_INLINE Bytes bits_xor(Bytes a, Bytes b) { return _mm256_xor_si256(a, b); }
-MOTE_INLINE Bytes add_bytes(Bytes a, Bytes b) { return _mm256_add_epi8(a, b); }
 MOTE_INLINE Bytes subtract_bytes(Bytes a, Bytes b) { return _mm256_sub_epi8(a, b); }
 MOTE_INLINE Bytes shift_down(Bytes v, int n) { return _mm256_srlv_epi32(v, _mm256_set1_epi32(n)); }
 MOTE_INLINE Bytes shift_up(Bytes v, int n) { return _mm256_sllv_epi32(v, _mm256_set1_epi32(n)); }
@@ -110,7 +104,6 @@ MOTE_INLINE Bytes set_words(uint32_t v) { return _mm_set1_epi32(static_cast<int>
 MOTE_INLINE Bytes bits_and(Bytes a, Bytes b) { return _mm_and_si128(a, b); }
 MOTE_INLINE Bytes bits_or(Bytes a, Bytes b) { return _mm_or_si128(a, b); }
 MOTE_INLINE Bytes bits_xor(Bytes a, Bytes b) { return _mm_xor_si128(a, b); }
-MOTE_INLINE Bytes add_bytes(Bytes a, Bytes b) { return _mm_add_epi8(a, b); }
 MOTE_INLINE Bytes subtract_bytes(Bytes a, Bytes b) { return _mm_sub_epi8(a, b); }
 MOTE_INLINE Bytes shift_down(Bytes v, int n) { return _mm_srl_epi32(v, _mm_cvtsi32_si128(n)); }
 MOTE_INLINE Bytes shift_up(Bytes v, int n) { return _mm_sll_epi32(v, _mm_cvtsi32_si128(n)); }
@@ -142,7 +135,6 @@ MOTE_INLINE Bytes set_words(uint32_t v) { return vreinterpretq_s8_u32(vdupq_n_u3
 MOTE_INLINE Bytes bits_and(Bytes a, Bytes b) { return vandq_s8(a, b); }
 MOTE_INLINE Bytes bits_or(Bytes a, Bytes b) { return vorrq_s8(a, b); }
 MOTE_INLINE Bytes bits_xor(Bytes a, Bytes b) { return veorq_s8(a, b); }
-MOTE_INLINE Bytes add_bytes(Bytes a, Bytes b) { return vaddq_s8(a, b); }
 MOTE_INLINE Bytes subtract_bytes(Bytes a, Bytes b) { return vsubq_s8(a, b); }
 MOTE_INLINE Bytes shift_up(Bytes v, int n) {
   return vreinterpretq_s8_u32(vshlq_u32(words_of(v), vdupq_n_s32(n)));

@@ -53,6 +53,18 @@ MOTE_INLINE void unpack_nibbles(const uint8_t* p, size_t stride, Block* out) {
   }
 }
 
+MOTE_INLINE void unpack_five_bits(const uint8_t* low, Ints high, size_t stride, Block* out) {
+  unpack_nibbles(low, stride, out);
+  MOTE_UNROLL
+  for (int i = 0; i < 8; ++i) out->w[i] = with_fifth_bit(out->w[i], as_bytes(high), i);
+}
+
+MOTE_INLINE void unpack_scale_and_minimum(const uint8_t* p, size_t stride, Block* out) {
+  const Ints scales = load_words(p, stride);
+  out->d = low_f16(scales);
+  out->m[0] = high_f16(scales);
+}
+
 namespace formats {
 
 struct q4_0 : BlockFormat<18, 32, Weights::nibbles, 8, 0> {
@@ -67,9 +79,7 @@ struct q4_0 : BlockFormat<18, 32, Weights::nibbles, 8, 0> {
 struct q4_1 : BlockFormat<20, 32, Weights::nibbles, 0, 1> {
   struct Raw : InPlace {
     MOTE_INLINE void unpack(size_t, Block* out) const {
-      const Ints scales = load_words(p, stride);
-      out->d = low_f16(scales);
-      out->m[0] = high_f16(scales);
+      unpack_scale_and_minimum(p, stride, out);
       unpack_nibbles(p + 4, stride, out);
     }
   };
@@ -79,10 +89,7 @@ struct q5_0 : BlockFormat<22, 32, Weights::five_bits, 16, 0> {
   struct Raw : InPlace {
     MOTE_INLINE void unpack(size_t, Block* out) const {
       out->d = low_f16(load_words(p, stride));
-      const Bytes high = as_bytes(load_words(p + 2, stride));
-      unpack_nibbles(p + 6, stride, out);
-      MOTE_UNROLL
-      for (int i = 0; i < 8; ++i) out->w[i] = with_fifth_bit(out->w[i], high, i);
+      unpack_five_bits(p + 6, load_words(p + 2, stride), stride, out);
     }
   };
 };
@@ -90,13 +97,8 @@ struct q5_0 : BlockFormat<22, 32, Weights::five_bits, 16, 0> {
 struct q5_1 : BlockFormat<24, 32, Weights::five_bits, 0, 1> {
   struct Raw : InPlace {
     MOTE_INLINE void unpack(size_t, Block* out) const {
-      const Ints scales = load_words(p, stride);
-      out->d = low_f16(scales);
-      out->m[0] = high_f16(scales);
-      const Bytes high = as_bytes(load_words(p + 4, stride));
-      unpack_nibbles(p + 8, stride, out);
-      MOTE_UNROLL
-      for (int i = 0; i < 8; ++i) out->w[i] = with_fifth_bit(out->w[i], high, i);
+      unpack_scale_and_minimum(p, stride, out);
+      unpack_five_bits(p + 8, load_words(p + 4, stride), stride, out);
     }
   };
 };

@@ -20,7 +20,9 @@ struct GroupScales {
   Floats d, minimum;
   Bytes scales[2], minimums[2];  // of groups 4 i .. 4 i + 3, a byte each
 
-  MOTE_INLINE void load(const Bytes* words) {
+  MOTE_INLINE void load(const uint8_t* p, size_t stride) {
+    Bytes words[4];
+    load_quads(p, stride, words);
     d = low_f16(as_ints(words[0]));
     minimum = multiply(high_f16(as_ints(words[0])), set_float(-1));
     const Bytes six = set_bytes(63), high = set_bytes(48);
@@ -59,9 +61,7 @@ struct q4_k : BlockFormat<144, 256, Weights::nibbles, 0, 1> {
     Bytes low[32];
     GroupScales scales;
     MOTE_INLINE void load(const uint8_t* p, size_t stride) {
-      Bytes words[4];
-      load_quads(p, stride, words);
-      scales.load(words);
+      scales.load(p, stride);
       load_block_words<8>(p + 16, stride, low);
     }
     MOTE_INLINE void unpack(size_t run, Block* out) const {
@@ -80,9 +80,7 @@ struct q5_k : BlockFormat<176, 256, Weights::five_bits, 0, 1> {
     Bytes low[32];
     GroupScales scales;
     MOTE_INLINE void load(const uint8_t* p, size_t stride) {
-      Bytes words[4];
-      load_quads(p, stride, words);
-      scales.load(words);
+      scales.load(p, stride);
       high.load(p + 16, stride);
       load_block_words<8>(p + 48, stride, low);
     }
