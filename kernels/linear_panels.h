@@ -38,21 +38,18 @@ struct PanelForm {
   static constexpr size_t kWeightBytes = 8 * kPanelVectors * kVectorBytes;
   static constexpr size_t kBytes = kWeightBytes + kScaleVectors * kPanelRows * sizeof(float);
   // Where the scales of vector v are: of all 32 columns, minimum i, those of 16 columns.
-  static MOTE_INLINE float* scale(uint8_t* block, int v) {
-    return reinterpret_cast<float*>(block + kWeightBytes) + v * kLanes;
+  static MOTE_INLINE const float* scale(const uint8_t* block, int v) {
+    return reinterpret_cast<const float*>(block + kWeightBytes) + v * kLanes;
   }
-  static MOTE_INLINE Floats d(const uint8_t* block, int v) {
-    return load_floats(scale(const_cast<uint8_t*>(block), v));
-  }
+  static MOTE_INLINE Floats d(const uint8_t* block, int v) { return load_floats(scale(block, v)); }
   static MOTE_INLINE void minimums_at(const uint8_t* block, int v, Floats* out) {
     MOTE_UNROLL
-    for (int i = 0; i < minimums; ++i)
-      out[i] = load_floats(scale(const_cast<uint8_t*>(block), v) + (1 + i) * kPanelRows);
+    for (int i = 0; i < minimums; ++i) out[i] = load_floats(scale(block, v) + (1 + i) * kPanelRows);
   }
   static MOTE_INLINE void group_scales(const uint8_t* block, int v, Floats* out) {
     MOTE_UNROLL
     for (int i = 0; i < (groups == 2 ? 2 : 0); ++i)
-      out[i] = load_floats(scale(const_cast<uint8_t*>(block), v) + (1 + minimums + i) * kPanelRows);
+      out[i] = load_floats(scale(block, v) + (1 + minimums + i) * kPanelRows);
   }
 };
 template <class F>
@@ -79,7 +76,7 @@ MOTE_INLINE void fill_panel_run(const typename F::Raw& raw, size_t run, uint8_t*
 #endif
   MOTE_UNROLL
   for (int i = 0; i < 8; ++i) store_bytes(panel + i * kPanelVectors * kVectorBytes, block.w[i]);
-  float* scales = PanelOf<F>::scale(panel, 0);
+  auto* scales = reinterpret_cast<float*>(panel + PanelOf<F>::kWeightBytes);
   store_floats(scales, block.d);
   MOTE_UNROLL
   for (int i = 0; i < F::kMinimums; ++i) store_floats(scales += kPanelRows, block.m[i]);
