@@ -11,12 +11,15 @@ namespace mote {
 
 class OutputFile {
  public:
-  explicit OutputFile(Allocator& allocator) : buffer_(allocator), names_(allocator) {}
+  explicit OutputFile(Allocator& allocator)
+      : buffer_(allocator), name_(allocator), partial_name_(allocator) {}
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   ~OutputFile() { discard(); }
 
-  // Makes an empty file beside `path`. An existing file of that name stays as it is until commit().
+  // Makes an empty file in the folder of `path`, where the system can without a name, so that
+  // nothing stays behind however the process ends. An existing file of that name stays as it is
+  // until commit().
   Status create(const char* path);
   // Buffered. Errors (a full disk) name the file.
   Status write(const void* data, size_t bytes);
@@ -30,14 +33,15 @@ class OutputFile {
  private:
   Status flush();
   Status write_through(const uint8_t* data, size_t bytes);
-  const char* path() const { return reinterpret_cast<const char*>(names_.data()); }
-  const char* partial_path() const { return path() + partial_; }
+  Status take_partial_name();
+  const char* path() const { return reinterpret_cast<const char*>(name_.data()); }
+  const char* partial_path() const { return reinterpret_cast<const char*>(partial_name_.data()); }
 
   int fd_ = -1;
   bool failed_ = false;
+  bool has_name_ = false;  // the temporary one
   ByteBuffer buffer_;
-  ByteBuffer names_;    // the final and the temporary name, zero-terminated
-  size_t partial_ = 0;  // where the latter begins
+  ByteBuffer name_, partial_name_;  // zero-terminated
 };
 
 }  // namespace mote

@@ -30,6 +30,21 @@ inline size_t row_bytes(Format format, size_t values) {
   return values / info.values * info.bytes;
 }
 
+// Packed formats hold the blocks of a native one in another order (quant/packed.h).
+inline constexpr uint32_t kPackedId = 0x6d6f0000;  // "mo", added to the native id
+constexpr bool is_packed(Format format) {
+  return (static_cast<uint32_t>(format) & 0xffff0000) == kPackedId;
+}
+constexpr Format native_format(Format format) {
+  return is_packed(format) ? static_cast<Format>(static_cast<uint32_t>(format) - kPackedId)
+                           : format;
+}
+// The packed form of a native format; the format itself where it has none.
+inline Format packed_format(Format format) {
+  const FormatInfo* packed = find_format(static_cast<uint32_t>(format) | kPackedId);
+  return packed ? packed->format : format;
+}
+
 // Row-major; shape[0] is the fastest axis (GGUF order), so a matrix is [rows = shape[1]][columns =
 // shape[0]].
 struct Tensor {

@@ -21,7 +21,14 @@ struct Tile {
   size_t lo[kTileRows], hi[kTileRows];  // where not whole
 };
 
-// Up to kAttentionRows rows of a task, walked over all of its blocks.
+// Up to kAttentionRows rows of a task, walked over all of its blocks. T: element of a cache; or
+// KeyValueRows.
+struct KeyValueRows {};
+template <class T>
+constexpr bool kIsRows = false;
+template <>
+constexpr bool kIsRows<KeyValueRows> = true;
+
 template <class T>
 class Pass {
  public:
@@ -115,15 +122,41 @@ class Pass {
   }
 
   // Whether few rows are multiplied with a block as it lies.
+  static constexpr bool kFromRows = kIsRows<T>;
   static constexpr bool kInPlace = sizeof(T) > 1 || kBytesInPlace;
 
   MOTE_INLINE void add_block(size_t block, bool more) {
+    const size_t base = block * kKeyBlock, end = end_visible(position_[rows_ - 1]);
+    const size_t last = end - base < kKeyBlock ? end - base : kKeyBlock;
+    if constexpr (kFromRows)
+      add_rows(base, last);
+    else
+      add_cached(block, last, more);
+  }
+  // Keys are transposed first, values multiplied where they lie.
+  MOTE_INLINE void add_rows(size_t base, size_t last) {
+    const float* keys = t_.key_rows + base * t_.rows_stride;
+    const float* values = t_.value_rows + base * t_.rows_stride;
+    const size_t n = t_.head_dim;
+    for (size_t j = 0; j < last; ++j)
+      for (size_t i = 0; i < n; ++i) keys_[i * kKeyBlock + j] = keys[j * t_.rows_stride + i];
+    const bool padded_values = pitch_ != n;
+    if (padded_values)
+      for (size_t j = 0; j < last; ++j)
+        for (size_t i = 0; i < pitch_; ++i)
+          values_[j * pitch_ + i] = i < n ? values[j * t_.rows_stride + i] : 0.0f;
+    const FloatRows<float> rows = {padded_values ? values_ : values,
+                                   padded_values ? pitch_ : t_.rows_stride};
+    each_tile(base, [&](const Tile& tile) MOTE_LAMBDA {
+      score(tile, base, FloatRows<float>{keys_, kKeyBlock}, 0);
+      weigh(tile, rows, 0);
+    });
+  }
+  MOTE_INLINE void add_cached(size_t block, size_t last, bool more) {
     const size_t base = block * kKeyBlock;
     const size_t bytes = kv_position_bytes(t_.type, t_.head_dim) * kKeyBlock;
     const T* keys = reinterpret_cast<const T*>(t_.keys + block % t_.blocks * bytes);
     const T* values = reinterpret_cast<const T*>(t_.values + block % t_.blocks * bytes);
-    const size_t end = end_visible(position_[rows_ - 1]);
-    const size_t last = end - base < kKeyBlock ? end - base : kKeyBlock;
     const size_t ahead = more && (block + 1) % t_.blocks != 0 ? bytes : 0;
     const bool expand_keys =
         !kInPlace || (sizeof(T) != sizeof(float) && rows_ > decltype(key_rows(keys))::kMostRows);
@@ -136,6 +169,20 @@ class Pass {
       copy_values(values, last);
     else
       read_scales(values, values_, ahead);
+    each_tile(base, [&](const Tile& tile) MOTE_LAMBDA {
+      if (expand_keys)
+        score(tile, base, FloatRows<float>{keys_, kKeyBlock}, 0);
+      else if constexpr (kInPlace)
+        score(tile, base, key_rows(keys), ahead);
+      if (expand_values)
+        weigh(tile, FloatRows<float>{values_, pitch_}, 0);
+      else if constexpr (kInPlace)
+        weigh(tile, value_rows(values), ahead);
+    });
+  }
+  // Calls work(tile) for all rows that see keys of the block.
+  template <class Work>
+  MOTE_INLINE void each_tile(size_t base, Work work) {
     for (size_t r = 0; r < rows_;) {
       Tile tile;
       tile.row = r;
@@ -147,14 +194,7 @@ class Pass {
         ++r;
         continue;
       }
-      if (expand_keys)
-        score(tile, FloatRows<float>{keys_, kKeyBlock}, 0);
-      else if constexpr (kInPlace)
-        score(tile, key_rows(keys), ahead);
-      if (expand_values)
-        weigh(tile, FloatRows<float>{values_, pitch_}, 0);
-      else if constexpr (kInPlace)
-        weigh(tile, value_rows(values), ahead);
+      work(tile);
       r += tile.rows;
     }
   }
@@ -248,24 +288,28 @@ class Pass {
 
   // scores_[i][...] = exp(score - maximum) of the tile's row i; factor_[i] for its sums so far.
   template <class Rows>
-  MOTE_INLINE void score(const Tile& tile, Rows keys, size_t ahead) {
-    const float* q[kTileRows];
+  MOTE_INLINE void score(const Tile& tile, size_t base, Rows keys, size_t ahead) {
+    const float *q[kTileRows], *bias[kTileRows];
     size_t end = tile.whole ? kKeyBlock : 0;
     for (size_t i = 0; i < tile.rows; ++i) {
       const size_t row = tile.row + i, token = position_[row] - t_.position;
-      q[i] = t_.q + token * t_.q_stride + (first_row_ + row - token * t_.group) * t_.head_dim;
+      const size_t g = first_row_ + row - token * t_.group;
+      q[i] = t_.q + token * t_.q_stride + g * t_.head_dim;
+      bias[i] = t_.bias ? t_.bias + static_cast<ptrdiff_t>(g * t_.bias_stride + base) -
+                              static_cast<ptrdiff_t>(position_[row])
+                        : nullptr;
       if (!tile.whole && tile.hi[i] > end) end = tile.hi[i];
     }
     multiply(tile.rows, q, 0, t_.head_dim, keys, (end + kLanes - 1) / kLanes, scores_, kKeyBlock,
              nullptr, ahead);
-    const bool simple = tile.whole && !(t_.cap > 0.0f);
+    const bool simple = tile.whole && !(t_.cap > 0.0f) && !t_.bias;
     for (size_t i = 0; i < tile.rows; ++i) {
       const RowState state{top_ + tile.row + i, sums_ + (tile.row + i) * kLanes};
       float* s = scores_ + i * kKeyBlock;
-      factor_[i] = simple ? softmax_block<true>(s, 0, kKeyBlock, t_.scale, 0.0f, state)
+      factor_[i] = simple ? softmax_block<true>(s, 0, kKeyBlock, t_.scale, 0.0f, nullptr, state)
                           : softmax_block<false>(s, tile.whole ? 0 : tile.lo[i],
                                                  tile.whole ? kKeyBlock : tile.hi[i], t_.scale,
-                                                 t_.cap, state);
+                                                 t_.cap, bias[i], state);
     }
   }
   // Adds the values, weighted.
@@ -331,6 +375,7 @@ void attend(const AttentionTask& task) {
 }  // namespace
 
 void attention(const AttentionTask* task) {
+  if (task->key_rows) return attend<KeyValueRows>(*task);
   if (task->type == KvType::f16) attend<uint16_t>(*task);
   if (task->type == KvType::f32) attend<float>(*task);
   if (task->type == KvType::q8_0) attend<int8_t>(*task);

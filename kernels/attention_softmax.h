@@ -17,10 +17,11 @@ struct RowState {
 };
 
 // s[lo..hi), raw scores of one block, become exp(score - maximum); the state takes them in. Returns
-// the factor for what was summed before. kWhole: the row sees the whole block.
+// the factor for what was summed before. kWhole: the row sees the whole block. bias: null, or of
+// the block's keys.
 template <bool kWhole>
 MOTE_INLINE float softmax_block(float* s, size_t lo, size_t hi, float scale, float cap,
-                                RowState state) {
+                                const float* bias, RowState state) {
   const F32 low = broadcast(-kInfinity), factor = broadcast(scale);
   const size_t begin = kWhole ? 0 : lo / kLanes;
   const size_t end = kWhole ? kKeyBlock / kLanes : (hi + kLanes - 1) / kLanes;
@@ -28,6 +29,7 @@ MOTE_INLINE float softmax_block(float* s, size_t lo, size_t hi, float scale, flo
 #pragma GCC unroll 4
   for (size_t v = begin; v < end; ++v) {
     F32 x = load(s + v * kLanes) * factor;
+    if (!kWhole && bias) x = x + load(bias + v * kLanes);
     if (cap > 0.0f) x = broadcast(cap) * tanh(x * broadcast(1.0f / cap));
     if (!kWhole) {
       const F32 at = lane_numbers() + broadcast(static_cast<float>(v * kLanes));

@@ -23,14 +23,6 @@ struct BlockActivations {
         scaled_sum(reinterpret_cast<const uint8_t*>(a.scaled_sum + token * (columns / 32))),
         blocks(columns / 32),
         pitch(columns / 32 * sizeof(float)) {}
-  // The refined blocks of one token, which are laid out like a row.
-  MOTE_INLINE BlockActivations(const int8_t* q_, const int32_t* correction_, const float* scale_)
-      : q(q_),
-        correction(reinterpret_cast<const uint8_t*>(correction_)),
-        scale(reinterpret_cast<const uint8_t*>(scale_)),
-        scaled_sum(nullptr),
-        blocks(0),
-        pitch(0) {}
   MOTE_INLINE void next_block() {
     q += 32;
     correction += 8;
@@ -76,47 +68,48 @@ struct TokenOffsets {
   }
 };
 
-// ---- refined blocks ----
+// ---- outliers ----
 
-constexpr uint32_t kNoBlocks[1] = {kNoBlock};
+constexpr uint32_t kNoOutliers[1] = {kNoOutlier};
 
-// Walks the refined blocks of one token.
-struct RefinedBlocks {
-  const uint32_t* block = kNoBlocks;
-  BlockActivations x{nullptr, nullptr, nullptr};
+// Walks the outliers of one token.
+struct Outliers {
+  const uint32_t* group = kNoOutliers;
+  const int8_t* q = nullptr;
+  const int32_t* correction = nullptr;
+  const float* scale = nullptr;
 
-  MOTE_INLINE void start(const Activations& a, size_t token) {
-    if (a.refined == 0) return;
-    block = a.refined_block + token * (a.refined + 1);
-    x = BlockActivations(a.refined_q + token * a.refined * 32,
-                         a.refined_correction + token * a.refined * 2,
-                         a.refined_scale + token * a.refined);
+  MOTE_INLINE void start(const Activations& a, size_t columns, size_t token) {
+    if (!a.outliers) return;
+    const size_t first = token * (columns / 32);
+    group = a.outlier_group + first + token;
+    q = a.outlier_q + 4 * first;
+    correction = a.outlier_correction + first;
+    scale = a.outlier_scale + first;
   }
-  MOTE_INLINE bool at(size_t b) const { return *block == b; }
-  MOTE_INLINE void next() {
-    ++block;
-    x.next_block();
-  }
+  MOTE_INLINE size_t block() const { return *group / 8; }
+  MOTE_INLINE void next() { ++group, q += 4, ++correction, ++scale; }
 };
 
-// Those of several tokens; `block` is the next that any of them has.
+// Those of several tokens; `block` is the next that any of them has one in.
 template <int kTokens>
-struct RefinedTokens {
-  RefinedBlocks token[kTokens];
+struct OutliersOfTokens {
+  static constexpr size_t kNone = kNoOutlier / 8;
+  Outliers token[kTokens];
   size_t block;
 
-  MOTE_INLINE void start(const Activations& a, size_t first_token) {
-    for (int t = 0; t < kTokens; ++t) token[t].start(a, first_token + t);
+  MOTE_INLINE void start(const Activations& a, size_t columns, size_t first_token) {
+    for (int t = 0; t < kTokens; ++t) token[t].start(a, columns, first_token + t);
     find();
   }
   MOTE_INLINE void next() {
     for (int t = 0; t < kTokens; ++t)
-      if (token[t].at(block)) token[t].next();
+      if (token[t].block() == block) token[t].next();
     find();
   }
   MOTE_INLINE void find() {
-    block = kNoBlock;
-    for (int t = 0; t < kTokens; ++t) block = *token[t].block < block ? *token[t].block : block;
+    block = kNone;
+    for (int t = 0; t < kTokens; ++t) block = token[t].block() < block ? token[t].block() : block;
   }
 };
 

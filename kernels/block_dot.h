@@ -36,16 +36,34 @@ struct BlockDot {
   }
 };
 
-// sum + m * what the block's activations add up to, refined or not. Two minimums take the sums of
-// 16 levels from the corrections, whose factor of -128 is in m.
-template <class F, bool kRefined>
+// sum + m * what the block's activations add up to. Two minimums take the sums of 16 levels from
+// the corrections, whose factor of -128 is in m.
+template <class F>
 MOTE_INLINE Floats add_minimums(Floats sum, const Floats* m, const BlockActivations& x, size_t at) {
-  if constexpr (F::kMinimums == 1 && !kRefined) return fma(m[0], x.scaled_sum_at(at), sum);
+  if constexpr (F::kMinimums == 1) return fma(m[0], x.scaled_sum_at(at), sum);
   if constexpr (F::kMinimums == 2) {
     const Floats scale = x.scale_at(at);
     sum = fma(m[0], multiply(to_float(x.sum_at<2, 0>(at)), scale), sum);
     return fma(m[1], multiply(to_float(x.sum_at<2, 1>(at)), scale), sum);
   }
+  return sum;
+}
+
+// sum + the 4 columns w of kLanes rows times an outlier, with the scales of its block.
+template <class F>
+MOTE_INLINE Floats add_outlier(Floats sum, Bytes w, Floats d, const Floats* group_scale,
+                               const Floats* m, const Outliers& x) {
+  const int half = *x.group % 8 / 4;
+  Dot<F::kWeights, 1, 1> dot;
+  const Ints first = set_int(F::kOffset == 0 ? 0 : *x.correction / (128 / F::kOffset));
+  dot.begin(first);
+  dot.step(0, w, ActivationBlock::of_four(x.q));
+  const Floats scale = set_float(*x.scale);
+  Floats product = to_float(dot.finish(first));
+  if constexpr (F::kGroups == 2) product = multiply(product, group_scale[half]);
+  sum = fma(multiply(product, scale), d, sum);
+  if constexpr (F::kMinimums == 2)
+    sum = fma(m[half], multiply(to_float(set_int(*x.correction)), scale), sum);
   return sum;
 }
 

@@ -21,34 +21,35 @@ struct Activations {
   // [tokens][columns / 32][2]: -128 * (sum of the 32 q), -128 * (sum of the first 16), what weights
   // stored with an offset add too much.
   int32_t* correction = nullptr;
-  // The `refined` blocks of each token whose scales are largest, in ascending order, have a second
-  // int8 vector for what the first leaves over, so that x ~ scale * q + refined_scale * refined_q
-  // there: outliers make most of the error of int8 activations, and few blocks hold them.
-  // scaled_sum counts both parts.
-  size_t refined = 0;
-  uint32_t* refined_block = nullptr;      // [tokens][refined + 1], the last one kNoBlock
-  int8_t* refined_q = nullptr;            // [tokens][refined * 32], within ±127
-  float* refined_scale = nullptr;         // [tokens][refined]
-  int32_t* refined_correction = nullptr;  // [tokens][refined][2]  as correction
+  // Outliers make most of the error of int8 activations, and few columns hold them. Where
+  // `outliers` is set, each token has some groups of 4 columns, at most one in a block, in
+  // ascending order, with a second int8 vector: x ~ scale * q + outlier_scale * outlier_q there, so
+  // that scale can be that of the block's other columns. scaled_sum counts both parts.
+  bool outliers = false;
+  uint32_t* outlier_group =
+      nullptr;                  // [tokens][columns / 32 + 1] column / 4, after the last kNoOutlier
+  int8_t* outlier_q = nullptr;  // [tokens][columns / 32][4], within ±127
+  float* outlier_scale = nullptr;         // [tokens][columns / 32]
+  int32_t* outlier_correction = nullptr;  // [tokens][columns / 32]  -128 * (sum of the 4 q)
 };
 
-inline constexpr uint32_t kNoBlock = UINT32_MAX;
-// Blocks that refine_activations() may choose from: the first so many of a row.
-inline constexpr size_t kMaxRefinableBlocks = 4096;
+inline constexpr uint32_t kNoOutlier = UINT32_MAX;
 
-// One token's refined blocks; q and scale are what quantize_activations() made of x, scaled_sum is
-// updated.
-struct RefineTask {
+// One token's outliers, of what quantize_activations() made of x: of the blocks where separating
+// the largest group of 4 columns takes more from the squared step than half the row's mean squared
+// step. They get another q, scale, scaled_sum and correction. Meaning: quant::separate_outliers,
+// bit for bit.
+struct OutlierTask {
   const float* x;  // [columns]
   size_t columns;
-  const int8_t* q;              // [columns]
-  const float* scale;           // [columns / 32]
+  int8_t* q;                    // [columns]
+  float* scale;                 // [columns / 32]
   float* scaled_sum;            // [columns / 32]
-  size_t refined;               // at most columns / 32 and kMaxRefinableBlocks
-  uint32_t* block;              // [refined + 1]
-  int8_t* refined_q;            // [refined * 32]
-  float* refined_scale;         // [refined]
-  int32_t* refined_correction;  // [refined][2]
+  int32_t* correction;          // [columns / 32][2]
+  uint32_t* group;              // [columns / 32 + 1]
+  int8_t* outlier_q;            // [columns / 32][4]
+  float* outlier_scale;         // [columns / 32]
+  int32_t* outlier_correction;  // [columns / 32]
 };
 
 // y[t][r] = sum over c of x[t][c] * w[r][c] (+ bias[r]) (+ the old y[t][r] if accumulate), for all
@@ -64,14 +65,16 @@ struct RefineTask {
 //   acc = fma(m[r][b][h], float(sum of the 16 q) * scale[t][b], acc).
 // Float formats:
 //   acc = fma(x[t][c], w[r][c], acc)
-// A second accumulator takes the refined blocks, also ascending:
-//   acc2 = fma(float(dot2) * refined_scale[t][n], d[r][b], acc2)
-// (their part of the minimum is in scaled_sum, or added likewise) and where there are any, acc +
-// acc2 is the sum. Then bias, then the old y are added. Instruction sets without fma multiply and
-// add.
+// A second accumulator takes the outliers, also ascending, with dot4 the exact dot product of 4
+// columns (times s, where the format has it):
+//   acc2 = fma(float(dot4) * outlier_scale[t][n], d[r][b], acc2)
+// (their part of a format's single minimum is in scaled_sum; of two, the column's is added
+// likewise) and where there are any, acc + acc2 is the sum. Then bias, then the old y are added.
+// Instruction sets without fma multiply and add.
 struct LinearTask {
-  const uint8_t* weights = nullptr;  // [rows][columns] in the format; any alignment
-  size_t columns = 0;                // whole blocks
+  // [rows][columns] in the format, all rows where it is packed (quant/packed.h); any alignment
+  const uint8_t* weights = nullptr;
+  size_t columns = 0;  // whole blocks
   size_t rows = 0;
   size_t first_row = 0, last_row = 0;
   const Activations* activations = nullptr;
@@ -116,13 +119,15 @@ struct KvRows {
 };
 
 // Attention of the `group` query heads that share one key/value head, over the keys first_key <= k
-// < last_key; the cache holds those that a query sees. A query at position p sees keys k <= p (all,
-// if not causal) with p - k < window (0: no limit; not causal: |p - k| < window). Scores: scale *
-// q.k, then cap * tanh(score / cap) if cap > 0. A query that sees no key gives zeros. Canonical
+// < last_key; the cache, or the rows, hold those that a query sees. A query at position p sees keys
+// k <= p (all, if not causal) with p - k < window (0: no limit; not causal: |p - k| < window).
+// Scores: scale * q.k (+ the bias of k - p), then cap * tanh(score / cap) if cap > 0. A query that
+// sees no key gives zeros. Canonical
 // order, the same for any split of tokens, heads and keys over calls: q.k sums over ascending
 // dimensions; within a segment of kKeySegment keys by absolute position, streaming softmax over
 // blocks of kKeyBlock keys, ascending; the segments are then folded in ascending order.
 inline constexpr size_t kKeySegment = 256;
+inline constexpr size_t kBiasSlack = 16;
 struct AttentionTask {
   const float* q;  // q[token * q_stride + g * head_dim]
   size_t q_stride;
@@ -132,10 +137,18 @@ struct AttentionTask {
   const uint8_t* values;
   size_t blocks;  // in the cache
   KvType type;
+  // Instead of a cache, where not null: key_rows[key * rows_stride + i], i < head_dim.
+  const float* key_rows = nullptr;
+  const float* value_rows = nullptr;
+  size_t rows_stride = 0;
   size_t first_key, last_key;  // first_key is a multiple of kKeySegment
   bool causal;
   size_t window;
   float scale, cap;
+  // bias[g * bias_stride + (key - position)], readable kBiasSlack floats beyond the distances of
+  // the keys that a query sees; null: none.
+  const float* bias = nullptr;
+  size_t bias_stride = 0;
   float* out;  // out[token * out_stride + g * out_head_stride + i], i < head_dim
   size_t out_stride, out_head_stride;
   // The keys lie in one segment, and out gets a partial result for attention_merge: head_dim sums,
@@ -186,7 +199,8 @@ const Kernels* select_kernels(const char* isa);
 
 // The kernels of a format; null: mote does not compute with it.
 using LinearKernel = void (*)(const LinearTask*);
-using DecodeKernel = void (*)(float* y, const uint8_t* row, size_t n);
+using DecodeKernel = void (*)(float* y, const uint8_t* weights, size_t rows, size_t columns,
+                              size_t row);
 LinearKernel linear_kernel(const Kernels& kernels, Format format);
 DecodeKernel decode_kernel(const Kernels& kernels, Format format);
 // Whether linear_kernel reads int8 activations.

@@ -11,7 +11,7 @@ struct Family {
 };
 template <class F>
 struct Family<F, decltype(void(F::kWeights))> {
-  static constexpr auto run = linear_blocks<F>;
+  static constexpr auto run = F::Rows::kStep == 1 ? linear_blocks<F> : linear_packed_blocks<F>;
 };
 
 }  // namespace

@@ -29,26 +29,22 @@ MOTE_INLINE void multiply_block(const Block& block, const BlockActivations& x,
     const Floats dot = dots[t].finish(x, at, block.scale);
     Floats& sum = sums[t * pitch];
     sum = fma(multiply(dot, x.scale_at(at)), block.d, sum);
-    sum = add_minimums<F, false>(sum, block.m, x, at);
+    sum = add_minimums<F>(sum, block.m, x, at);
   }
 }
 
-// sums += 32 columns of kLanes rows times the refined block at x. Out of line: few blocks are.
+// sums += an outlier's 4 columns of kLanes rows. Out of line: few blocks have one.
 template <class F>
-__attribute__((noinline)) void multiply_refined(const Block& block, const BlockActivations& x,
+__attribute__((noinline)) void multiply_outlier(const Block& block, const Outliers& x,
                                                 float* sums) {
-  BlockDot<F, 2> dot;
-  dot.begin(x, 0);
-  MOTE_UNROLL
-  for (int i = 0; i < 8; ++i) dot.step(i, block.w[i], x.block(0));
-  const Floats product = multiply(dot.finish(x, 0, block.scale), x.scale_at(0));
-  const Floats sum = fma(product, block.d, load_floats(sums));
-  store_floats(sums, add_minimums<F, true>(sum, block.m, x, 0));
+  store_floats(sums, add_outlier<F>(load_floats(sums), block.w[*x.group % 8], block.d, block.scale,
+                                    block.m, x));
 }
 
 // Whole tiles of rows [first_row, last_row).
 template <class F, int kTokens>
 void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t last_row) {
+  using Rows = typename F::Rows;
   constexpr size_t kRuns = F::kValues / 32, kRunBytes = kTileRows * F::kBytes / kRuns;
   const BlockActivations first_block(*task.activations, task.columns, token);
   TokenOffsets<kTokens> offsets(first_block.pitch);
@@ -60,15 +56,15 @@ void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t l
     MOTE_UNROLL
     for (int t = 0; t < kTokens; ++t)
       for (int v = 0; v < kTileVectors; ++v) sums[t][v] = set_float(0);
-    RefinedTokens<kTokens> refined;
-    float refined_sums[kTokens][kTileRows];
-    if (task.activations->refined) std::memset(refined_sums, 0, sizeof refined_sums);
-    refined.start(*task.activations, token);
+    OutliersOfTokens<kTokens> outliers;
+    float outlier_sums[kTokens][kTileRows];
+    if (task.activations->outliers) std::memset(outlier_sums, 0, sizeof outlier_sums);
+    outliers.start(*task.activations, task.columns, token);
     BlockActivations x = first_block;
-    for (size_t b = 0; b < blocks; ++b, base += F::kBytes) {
+    for (size_t b = 0; b < blocks; ++b, base += Rows::kStep * F::kBytes) {
       typename F::Raw raw[kTileVectors];
       MOTE_UNROLL
-      for (int v = 0; v < kTileVectors; ++v) raw[v].load(base + v * kLanes * stride, stride);
+      for (int v = 0; v < kTileVectors; ++v) raw[v].load(Rows(base, stride, v * kLanes));
       for (size_t run = 0; run < kRuns; ++run, ahead += kRunBytes, x.next_block()) {
         offsets.pin();
         MOTE_UNROLL
@@ -79,16 +75,16 @@ void few_tokens(const LinearTask& task, size_t token, size_t first_row, size_t l
           Block block;
           raw[v].unpack(run, &block);
           multiply_block<F, kTokens>(block, x, offsets, &sums[0][v], kTileVectors);
-          if (at != refined.block) continue;
+          if (at != outliers.block) continue;
           const Block copy = block;  // so that all others stay in registers
           for (int t = 0; t < kTokens; ++t)
-            if (refined.token[t].at(at))
-              multiply_refined<F>(copy, refined.token[t].x, refined_sums[t] + v * kLanes);
+            if (outliers.token[t].block() == at)
+              multiply_outlier<F>(copy, outliers.token[t], outlier_sums[t] + v * kLanes);
         }
-        if (at == refined.block) refined.next();
+        if (at == outliers.block) outliers.next();
       }
     }
-    if (task.activations->refined) add_rows(refined_sums[0], sums);
+    if (task.activations->outliers) add_rows(outlier_sums[0], sums);
     float spill[kTokens][kTileRows];
     spill_tile(sums, spill);
     write_tile(task, token, row, kTileRows, spill);
@@ -124,7 +120,32 @@ void linear_blocks(const LinearTask& task) {
   constexpr int kFew = F::kValues == 32 || kFewTokens == 0 ? kFewTokens : 1;
   const bool few = few_tokens_upto<F, kFew>(task, whole);
   const size_t rest = few ? whole : task.first_row;
-  if (rest < task.last_row) many_tokens<F>(task, rest);
+  if (rest == task.last_row || task.tokens == 0) return;
+  if (task.tokens <= kFetchTokens)
+    several_tokens<F>(task, rest);
+  else
+    many_tokens<F>(task, rest);
+}
+
+template <class F>
+struct Native;
+template <template <class> class Format, class Rows>
+struct Native<Format<Rows>> {
+  using type = Format<NativeRows>;
+};
+
+// The rows behind the last whole tile are native.
+template <class F>
+void linear_packed_blocks(const LinearTask& task) {
+  static_assert(kTileRows == PackedRows::kStep);
+  const size_t tiled = task.rows / kTileRows * kTileRows;
+  LinearTask part = task;
+  part.last_row = minimum(task.last_row, tiled);
+  if (part.first_row < part.last_row) linear_blocks<F>(part);
+  if (task.last_row <= tiled) return;
+  part.first_row = task.first_row > tiled ? task.first_row : tiled;
+  part.last_row = task.last_row;
+  linear_blocks<typename Native<F>::type>(part);
 }
 
 }  // namespace

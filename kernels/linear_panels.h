@@ -88,38 +88,57 @@ MOTE_INLINE void fill_panel_run(const typename F::Raw& raw, size_t run, uint8_t*
 
 // One block of a vector of rows.
 template <class F>
-MOTE_INLINE uint8_t* fill_panel_block(const uint8_t* p, size_t stride, uint8_t* panel) {
+MOTE_INLINE uint8_t* fill_panel_block(const typename F::Rows& rows, uint8_t* panel) {
   typename F::Raw raw;
-  raw.load(p, stride);
+  raw.load(rows);
   for (size_t run = 0; run < F::kValues / 32; ++run, panel += PanelOf<F>::kBytes)
     fill_panel_run<F>(raw, run, panel);
   return panel;
 }
 
-// Rows beyond the `rows` that are left become zeros.
+// Rows from `row` on. Meanwhile the first `fetched` vectors of the next panel's rows are fetched.
+// What is beyond the `rows` that are left becomes zeros; a packed matrix ends with a whole tile.
 template <class F>
-void fill_panel(const uint8_t* p, size_t rows, size_t blocks, uint8_t* panel) {
+void fill_panel(const uint8_t* weights, size_t row, size_t rows, size_t blocks, int fetched,
+                uint8_t* panel) {
+  using Rows = typename F::Rows;
   const size_t stride = blocks * F::kBytes;
-  for (int v = 0; v < kPanelVectors; ++v, p += kLanes * stride, panel += kVectorBytes) {
+  for (int v = 0; v < kPanelVectors; ++v, row += kLanes, panel += kVectorBytes) {
     const size_t first = v * kLanes, left = rows > first ? minimum(rows - first, kLanes) : 0;
     uint8_t* out = panel;
     if (left == kLanes) {
-      const uint8_t* ahead = p + kPanelRows * stride;
-      for (size_t b = 0; b < blocks; ++b) {
-        MOTE_UNROLL
-        for (size_t i = 0; i < kLanes * F::kBytes; i += 64)
-          prefetch(ahead + b * kLanes * F::kBytes + i);
-        out = fill_panel_block<F>(p + b * F::kBytes, stride, out);
+      Rows from(weights, stride, row);
+      const uint8_t* ahead = weights + (row + kPanelRows) * stride;
+      for (size_t b = 0; b < blocks; ++b, from.skip(Rows::kStep * F::kBytes)) {
+        if (v < fetched) {
+          MOTE_UNROLL
+          for (size_t i = 0; i < kLanes * F::kBytes; i += 64)
+            prefetch(ahead + b * kLanes * F::kBytes + i);
+        }
+        out = fill_panel_block<F>(from, out);
       }
       continue;
     }
-    uint8_t copy[kLanes * F::kBytes];
+    constexpr size_t kCopied = Rows::kStep == 1 ? kLanes : Rows::kStep;
+    uint8_t copy[kCopied * F::kBytes];
+    std::memset(copy, 0, sizeof copy);
     for (size_t b = 0; b < blocks; ++b) {
-      copy_rows(p + b * F::kBytes, stride, left, F::kBytes, F::kBytes, copy);
-      out = fill_panel_block<F>(copy, F::kBytes, out);
+      if constexpr (Rows::kStep == 1)
+        copy_rows(weights + row * stride + b * F::kBytes, stride, left, F::kBytes, F::kBytes, copy);
+      out = fill_panel_block<F>(Rows(copy, F::kBytes, 0), out);
     }
   }
 }
+
+// Weights that are needed soon.
+struct Ahead {
+  const uint8_t* at = nullptr;
+  size_t bytes = 0;  // for each of a panel's blocks
+  MOTE_INLINE void fetch() {
+    for (size_t i = 0; i < bytes; i += 64) prefetch(at + i);
+    at += bytes;
+  }
+};
 
 // Four columns of vector v of a panel's block.
 MOTE_INLINE Bytes panel_weights(const uint8_t* block, int i, int v) {
@@ -132,37 +151,26 @@ MOTE_INLINE Bytes panel_weights(const uint8_t* block, int i, int v) {
 #endif
 }
 
-// sums [tokens][kPanelRows] += the refined blocks of each token.
+// sums [tokens][kPanelRows] += the outliers of each token.
 template <class P>
-__attribute__((noinline)) void add_panel_refined(const uint8_t* panel,
-                                                 const Activations& activations, size_t token,
-                                                 int tokens, float* sums) {
+__attribute__((noinline)) void add_panel_outliers(const uint8_t* panel,
+                                                  const Activations& activations, size_t columns,
+                                                  size_t token, int tokens, float* sums) {
   for (int t = 0; t < tokens; ++t, sums += kPanelRows) {
-    RefinedBlocks refined;
-    refined.start(activations, token + t);
+    Outliers x;
+    x.start(activations, columns, token + t);
     Floats sum[kPanelVectors];
     MOTE_UNROLL
     for (int v = 0; v < kPanelVectors; ++v) sum[v] = set_float(0);
-    for (size_t n = 0; n < activations.refined; ++n, refined.next()) {
-      const uint8_t* block = panel + *refined.block * P::kBytes;
-      BlockDot<P, 2 / P::kGroups> dots[kPanelVectors];
-      MOTE_UNROLL
-      for (int v = 0; v < kPanelVectors; ++v) dots[v].begin(refined.x, 0);
-      MOTE_UNROLL
-      for (int i = 0; i < 8; ++i) {
-        MOTE_UNROLL
-        for (int v = 0; v < kPanelVectors; ++v)
-          dots[v].step(i, panel_weights(block, i, v), refined.x.block(0));
-      }
-      const Floats scale = refined.x.scale_at(0);
+    for (; *x.group != kNoOutlier; x.next()) {
+      const uint8_t* block = panel + x.block() * P::kBytes;
       MOTE_UNROLL
       for (int v = 0; v < kPanelVectors; ++v) {
         Floats group_scale[2], m[2];
         P::group_scales(block, v, group_scale);
         P::minimums_at(block, v, m);
-        const Floats product = multiply(dots[v].finish(refined.x, 0, group_scale), scale);
-        sum[v] = fma(product, P::d(block, v), sum[v]);
-        sum[v] = add_minimums<P, true>(sum[v], m, refined.x, 0);
+        sum[v] = add_outlier<P>(sum[v], panel_weights(block, *x.group % 8, v), P::d(block, v),
+                                group_scale, m, x);
       }
     }
     MOTE_UNROLL
@@ -215,8 +223,8 @@ MOTE_INLINE void add_pair(const uint8_t* panel, int v, const BlockActivations& x
 
 // sums = a panel times kTokens tokens, two rows by two tokens at a time; an odd last token is its
 // own partner.
-template <class P, int kTokens>
-MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
+template <class P, int kTokens, bool kFetch>
+MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x, Ahead ahead,
                                        Floats (&sums)[kTokens][kPanelVectors]) {
   constexpr int kPairs = (kTokens + 1) / 2;
   TokenOffsets<kTokens> offsets(x.pitch);
@@ -227,6 +235,7 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
   const uint8_t* end = panel + x.blocks * P::kBytes;
   for (; panel != end; panel += P::kBytes, x.next_block()) {
     offsets.pin();
+    if constexpr (kFetch) ahead.fetch();
     Ints dots[kPairs][kPanelVectors][P::kGroups][2];
     MOTE_UNROLL
     for (int p = 0; p < kPairs; ++p) {
@@ -282,13 +291,14 @@ MOTE_INLINE int32_t plain_dot(const int8_t* w, const int8_t* q, int columns) {
 }
 
 // A panel is one row.
-template <class P, int kTokens>
-MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
+template <class P, int kTokens, bool kFetch>
+MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x, Ahead ahead,
                                        Floats (&sums)[kTokens][kPanelVectors]) {
   static_assert(kTokens == 1 && kPanelVectors == 1);
   float sum = 0;
   const uint8_t* end = panel + x.blocks * P::kBytes;
   for (; panel != end; panel += P::kBytes, x.next_block()) {
+    if constexpr (kFetch) ahead.fetch();
     constexpr int kColumns = 32 / P::kGroups;
     const auto* w = reinterpret_cast<const int8_t*>(panel);
     Floats group_scale[2], m[2];
@@ -301,7 +311,7 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
       dot = fma(second, group_scale[1], multiply(dot, group_scale[0]));
     }
     sum = fma(multiply(dot, x.scale_at(0)), P::d(panel, 0), sum);
-    sum = add_minimums<P, false>(sum, m, x, 0);
+    sum = add_minimums<P>(sum, m, x, 0);
   }
   sums[0][0] = sum;
 }
@@ -309,8 +319,8 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
 #else
 
 // sums = a panel times kTokens tokens.
-template <class P, int kTokens>
-MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
+template <class P, int kTokens, bool kFetch>
+MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x, Ahead ahead,
                                        Floats (&sums)[kTokens][kPanelVectors]) {
   TokenOffsets<kTokens> offsets(x.pitch);
   MOTE_UNROLL
@@ -319,6 +329,7 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
   const uint8_t* end = panel + x.blocks * P::kBytes;
   for (; panel != end; panel += P::kBytes, x.next_block()) {
     offsets.pin();
+    if constexpr (kFetch) ahead.fetch();
     BlockDot<P, 1> dots[kTokens][kPanelVectors];
     MOTE_UNROLL
     for (int t = 0; t < kTokens; ++t)
@@ -346,7 +357,7 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
         P::minimums_at(panel, v, m);
         const Floats dot = dots[t][v].finish(x, at, group_scale);
         sums[t][v] = fma(multiply(dot, scale), P::d(panel, v), sums[t][v]);
-        sums[t][v] = add_minimums<P, false>(sums[t][v], m, x, at);
+        sums[t][v] = add_minimums<P>(sums[t][v], m, x, at);
       }
     }
   }
@@ -354,38 +365,65 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
 
 #endif
 
-template <class P, int kTokens>
-void multiply_panel(const uint8_t* panel, const LinearTask& task, size_t token, size_t row) {
+template <class P, int kTokens, bool kFetch>
+void multiply_panel(const uint8_t* panel, const LinearTask& task, Ahead ahead, size_t token,
+                    size_t row) {
   Floats sums[kTokens][kPanelVectors];
-  multiply_panel_blocks<P>(panel, BlockActivations(*task.activations, task.columns, token), sums);
+  const BlockActivations x(*task.activations, task.columns, token);
+  multiply_panel_blocks<P, kTokens, kFetch>(panel, x, ahead, sums);
   float spill[kTokens][kPanelRows];
   spill_tile(sums, spill);
-  if (task.activations->refined)
-    add_panel_refined<P>(panel, *task.activations, token, kTokens, spill[0]);
+  if (task.activations->outliers)
+    add_panel_outliers<P>(panel, *task.activations, task.columns, token, kTokens, spill[0]);
   write_tile(task, token, row, minimum(kPanelRows, task.last_row - row), spill);
 }
 
-// The tokens that do not fill kPanelTokens.
+// Any number of tokens up to kTokens.
 template <class P, int kTokens>
-MOTE_INLINE void multiply_panel_rest(const uint8_t* panel, const LinearTask& task, size_t token,
-                                     size_t tokens, size_t row) {
+MOTE_INLINE void multiply_panel_upto(const uint8_t* panel, const LinearTask& task, Ahead ahead,
+                                     size_t token, size_t tokens, size_t row) {
   if constexpr (kTokens > 0) {
-    if (tokens == kTokens) return multiply_panel<P, kTokens>(panel, task, token, row);
-    multiply_panel_rest<P, kTokens - 1>(panel, task, token, tokens, row);
+    if (tokens == kTokens) return multiply_panel<P, kTokens, true>(panel, task, ahead, token, row);
+    multiply_panel_upto<P, kTokens - 1>(panel, task, ahead, token, tokens, row);
   }
 }
+
+// Up to so many tokens take no longer than the memory needs for the next panel.
+constexpr size_t kFetchTokens = 8;
 
 template <class F>
 void many_tokens(const LinearTask& task, size_t first_row) {
   using P = PanelOf<F>;
-  const size_t blocks = task.columns / F::kValues, stride = blocks * F::kBytes;
-  const size_t end = task.first_token + task.tokens;
+  const size_t blocks = task.columns / F::kValues, end = task.first_token + task.tokens;
   for (size_t row = first_row; row < task.last_row; row += kPanelRows) {
-    fill_panel<F>(task.weights + row * stride, task.last_row - row, blocks, task.scratch);
+    fill_panel<F>(task.weights, row, task.last_row - row, blocks, kPanelVectors, task.scratch);
     size_t token = task.first_token;
     for (; token + kPanelTokens <= end; token += kPanelTokens)
-      multiply_panel<P, kPanelTokens>(task.scratch, task, token, row);
-    multiply_panel_rest<P, kPanelTokens - 1>(task.scratch, task, token, end - token, row);
+      multiply_panel<P, kPanelTokens, false>(task.scratch, task, {}, token, row);
+    multiply_panel_upto<P, kPanelTokens - 1>(task.scratch, task, {}, token, end - token, row);
+  }
+}
+
+// The same for up to kFetchTokens. Tiles of equal numbers of tokens; each fetches a part of the
+// next panel.
+template <class F>
+void several_tokens(const LinearTask& task, size_t first_row) {
+  using P = PanelOf<F>;
+  const size_t blocks = task.columns / F::kValues, stride = blocks * F::kBytes;
+  const size_t tiles = (task.tokens + kPanelTokens - 1) / kPanelTokens;
+  const size_t end = task.first_token + task.tokens;
+  for (size_t row = first_row; row < task.last_row; row += kPanelRows) {
+    fill_panel<F>(task.weights, row, task.last_row - row, blocks, 1, task.scratch);
+    // The vectors of the next panel that fill_panel() has left.
+    Ahead ahead;
+    ahead.at = task.weights + (row + kPanelRows + kLanes) * stride;
+    ahead.bytes = (kPanelVectors - 1) * kLanes * F::kBytes / (F::kValues / 32) / tiles;
+    for (size_t token = task.first_token, left = tiles; left > 0; --left) {
+      const size_t now = (end - token + left - 1) / left;
+      multiply_panel_upto<P, kPanelTokens>(task.scratch, task, ahead, token, now, row);
+      ahead.at += ahead.bytes * (task.columns / 32);
+      token += now;
+    }
   }
 }
 

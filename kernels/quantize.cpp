@@ -50,84 +50,106 @@ MOTE_INLINE void quantize_block(const float* x, int8_t* q, float* scale, float* 
   correction[1] = -128 * first;
 }
 
-// The largest scales first, then the first blocks: 20 bits of the scale, 12 of the index, so that
-// no two are the same. Scales are not negative, so these are ordered as integers.
-static_assert(kMaxRefinableBlocks == 4096);
-MOTE_INLINE int32_t rank(float scale, size_t block) {
-  return static_cast<int32_t>((read<uint32_t>(&scale) & 0xfffff000u) |
-                              static_cast<uint32_t>(kMaxRefinableBlocks - 1 - block));
-}
+constexpr size_t kChunk = 16;  // blocks whose outliers are looked for at a time
 
-// The largest rank below `last`, or -1.
-MOTE_INLINE int32_t next_rank(const int32_t* ranks, size_t blocks, int32_t last) {
-  int32_t best = -1;
-  for (size_t b = 0; b < blocks; ++b) {
-    const int32_t candidate = ranks[b] < last ? ranks[b] : -1;
-    best = candidate > best ? candidate : best;
+// The largest magnitude of each of `count` groups of 4.
+MOTE_INLINE void group_maxima(const float* x, size_t count, int32_t* maxima) {
+  for (size_t g = 0; g < count; ++g) {
+    const int32_t a = read<int32_t>(x + 4 * g) & 0x7fffffff;
+    const int32_t b = read<int32_t>(x + 4 * g + 1) & 0x7fffffff;
+    const int32_t c = read<int32_t>(x + 4 * g + 2) & 0x7fffffff;
+    const int32_t d = read<int32_t>(x + 4 * g + 3) & 0x7fffffff;
+    const int32_t first = a > b ? a : b, second = c > d ? c : d;
+    maxima[g] = first > second ? first : second;
   }
-  return best;
 }
 
-// The rank of the count-th block, count <= blocks.
-MOTE_INLINE int32_t lowest_rank(const float* scale, size_t blocks, size_t count) {
-  int32_t ranks[kMaxRefinableBlocks];
-  for (size_t b = 0; b < blocks; ++b) ranks[b] = rank(scale[b], b);
-  int32_t last = INT32_MAX;
-  for (size_t i = 0; i < count; ++i) last = next_rank(ranks, blocks, last);
-  return last;
+// The largest magnitudes of some columns and the largest of the others.
+template <size_t kCount>
+struct Maxima {
+  int32_t largest[kCount], second[kCount];
+};
+template <size_t kCount>
+MOTE_INLINE Maxima<kCount / 2> join_neighbours(const Maxima<kCount>& from) {
+  Maxima<kCount / 2> to;
+  for (size_t i = 0; i < kCount / 2; ++i) {
+    const int32_t a = from.largest[2 * i], b = from.largest[2 * i + 1];
+    const int32_t c = from.second[2 * i], d = from.second[2 * i + 1];
+    const int32_t less = a < b ? a : b, other = c > d ? c : d;
+    to.largest[i] = a > b ? a : b;
+    to.second[i] = less > other ? less : other;
+  }
+  return to;
 }
 
-// 16 values of what scale * q leaves of x, in steps of scale / 254: at most half a step of q, so
-// within ±127. The sum of them.
-MOTE_INLINE int32_t refine_half_block(const float* x, const int8_t* q, float scale, float factor,
-                                      int8_t* refined_q) {
-  int32_t sum = 0;
-  for (int i = 0; i < 16; ++i) {
-    const float rest = (x[i] - static_cast<float>(q[i]) * scale) * factor;
-    const float shifted = rest + 0x1.8p23f;
+// gain[b] = what separating block b's largest group takes from the square of the block's maximum,
+// of up to kChunk blocks; totals[b % 8] += that square.
+MOTE_INLINE void find_gains(const float* x, size_t blocks, float* gain, float* totals) {
+  Maxima<8 * kChunk> groups;
+  std::memset(groups.second, 0, sizeof groups.second);
+  if (blocks < kChunk) std::memset(groups.largest, 0, sizeof groups.largest);
+  group_maxima(x, 8 * blocks, groups.largest);
+  const Maxima<kChunk> maxima = join_neighbours(join_neighbours(join_neighbours(groups)));
+  float gains[kChunk];
+  for (size_t b = 0; b < kChunk; ++b) {
+    const float most = read<float>(maxima.largest + b), next = read<float>(maxima.second + b);
+    gains[b] = (most - next) * (most + next);
+    totals[b % 8] += most * most;
+  }
+  std::memcpy(gain, gains, blocks * sizeof *gain);
+}
+
+// Quantizes block b anew, with a second vector for its largest group: outlier n.
+MOTE_INLINE void separate_block(const OutlierTask& task, size_t b, size_t n) {
+  int32_t maxima[8];
+  group_maxima(task.x + 32 * b, 8, maxima);
+  uint32_t group = 0;
+  for (uint32_t g = 1; g < 8; ++g) group = maxima[g] > maxima[group] ? g : group;
+  int32_t next = 0;
+  for (uint32_t g = 0; g < 8; ++g) next = g != group && maxima[g] > next ? maxima[g] : next;
+  const float largest = read<float>(maxima + group), second = read<float>(&next);
+
+  const float outlier_scale = largest / 127.0f, outlier_factor = 127.0f / largest;
+  float rest[32];
+  std::memcpy(rest, task.x + 32 * b, sizeof rest);
+  int32_t outlier_sum = 0;
+  for (uint32_t i = 0; i < 4; ++i) {
+    float* value = rest + 4 * group + i;
+    const float shifted = *value * outlier_factor + 0x1.8p23f;
     const int32_t level = read<int32_t>(&shifted) - 0x4b400000;
-    const int32_t low = level > -127 ? level : -127, bounded = low < 127 ? low : 127;
-    refined_q[i] = static_cast<int8_t>(bounded);
-    sum += bounded;
+    task.outlier_q[4 * n + i] = static_cast<int8_t>(level);
+    outlier_sum += level;
+    *value -= static_cast<float>(level) * outlier_scale;
   }
-  return sum;
-}
-
-MOTE_INLINE void refine_block(const float* x, const int8_t* q, float scale, float step,
-                              int8_t* refined_q, int32_t* correction) {
-  int32_t first = 0, second = 0;
-  if (step > 0) {
-    const float factor = 1.0f / step;
-    first = refine_half_block(x, q, scale, factor, refined_q);
-    second = refine_half_block(x + 16, q + 16, scale, factor, refined_q + 16);
-  } else {
-    std::memset(refined_q, 0, 32);
-  }
-  correction[0] = -128 * (first + second);
-  correction[1] = -128 * first;
+  // What rounding leaves of the outliers is at most half a step of theirs.
+  const float half_step = largest / 254.0f, most = second > half_step ? second : half_step;
+  const float factor = 127.0f / most;
+  const int32_t sums[2] = {round_half_block(rest, factor, task.q + 32 * b),
+                           round_half_block(rest + 16, factor, task.q + 32 * b + 16)};
+  task.scale[b] = most / 127.0f;
+  task.scaled_sum[b] = task.scale[b] * static_cast<float>(sums[0] + sums[1]) +
+                       outlier_scale * static_cast<float>(outlier_sum);
+  task.correction[2 * b] = -128 * (sums[0] + sums[1]);
+  task.correction[2 * b + 1] = -128 * sums[0];
+  task.group[n] = static_cast<uint32_t>(8 * b) + group;
+  task.outlier_scale[n] = outlier_scale;
+  task.outlier_correction[n] = -128 * outlier_sum;
 }
 
 }  // namespace
 
-void refine_activations(const RefineTask* task) {
-  const size_t all = task->columns / 32;
-  const size_t blocks = all < kMaxRefinableBlocks ? all : kMaxRefinableBlocks;
-  const int32_t lowest = lowest_rank(task->scale, blocks, task->refined);
+void separate_outliers(const OutlierTask* task) {
+  const size_t blocks = task->columns / 32;
+  float* const gain = task->outlier_scale;  // until outlier n <= b takes the place
+  float totals[8] = {};
+  for (size_t b = 0; b < blocks; b += kChunk)
+    find_gains(task->x + 32 * b, blocks - b < kChunk ? blocks - b : kChunk, gain + b, totals);
+  for (size_t half = 4; half > 0; half /= 2)
+    for (size_t i = 0; i < half; ++i) totals[i] += totals[i + half];
   size_t n = 0;
-  for (size_t b = 0; b < blocks && n < task->refined; ++b) {
-    const float scale = task->scale[b];
-    if (rank(scale, b) < lowest) continue;
-    // A block so small that 1 / step overflows, or that holds a NaN and shows it already, stays.
-    const float step = scale > 0x1p-100f ? scale / 254.0f : 0.0f;
-    int32_t* correction = task->refined_correction + 2 * n;
-    refine_block(task->x + b * 32, task->q + b * 32, scale, step, task->refined_q + n * 32,
-                 correction);
-    task->block[n] = static_cast<uint32_t>(b);
-    task->refined_scale[n] = step;
-    task->scaled_sum[b] += step * static_cast<float>(correction[0] / -128);
-    ++n;
-  }
-  task->block[n] = kNoBlock;
+  for (size_t b = 0; b < blocks; ++b)
+    if (gain[b] * static_cast<float>(2 * blocks) > totals[0]) separate_block(*task, b, n++);
+  task->group[n] = kNoOutlier;
 }
 
 void quantize_activations(const float* x, size_t columns, int8_t* q, float* scale,

@@ -4,15 +4,19 @@
 //
 //   Bytes, Ints, Floats         [kLanes][4] int8 or uint8, [kLanes] int32, [kLanes] f32
 //   load_quads(p, stride, out)  out[j] = bytes 4 j .. 4 j + 3 of the 16 bytes at p + row * stride,
-//   of each row load_words(p, stride)       the 4 bytes at p + row * stride, of each row, as
-//   integers low_f16, high_f16, low_bf16, high_bf16(Ints)   the lower or upper half of each integer
-//   as f32 as_floats, as_ints(Bytes)                      the same bits low_nibbles,
-//   high_nibbles(Bytes)               byte & 15, byte >> 4 fma(a, b, c)                a * b + c,
-//   rounded once where the instruction set can (kFused), else twice ActivationBlock(q)          32
-//   int8 activations, within ±127, ready for Dot Dot<kind, chains>           exact dot products of
-//   a block of 32 weights: begin(first), then step(i, weights, activations)
-//                               for the quads i = 0..7, then finish(first): first + sum over k of
-//                               w[k] * q[k]
+//                               of each row
+//   load_words(p, stride)       the 4 bytes at p + row * stride, of each row, as integers
+//   load_halves(p)              kLanes consecutive f16 as f32
+//   low_f16, high_f16, low_bf16, high_bf16(Ints)   the lower or upper half of each integer as f32
+//   as_floats, as_ints(Bytes)   the same bits
+//   low_nibbles, high_nibbles(Bytes)   byte & 15, byte >> 4
+//   fma(a, b, c)                a * b + c, rounded once where the instruction set can (kFused),
+//                               else twice
+//   ActivationBlock(q)          32 int8 activations, within ±127, ready for Dot (of_four: 4 of
+//                               them, for step 0)
+//   Dot<kind, chains>           exact dot products of a block of 32 weights: begin(first), then
+//                               step(i, weights, activations) for the quads i = 0..7, then
+//                               finish(first): first + sum over k of w[k] * q[k]
 //
 // Weights are levels from 0 to 15, 31 or 63, or bytes. Bytes come from weight_bytes(b), of signed
 // b: instruction sets that multiply unsigned by signed keep them with an offset of kByteOffset =

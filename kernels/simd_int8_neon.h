@@ -56,6 +56,9 @@ MOTE_INLINE Ints load_words(const uint8_t* p, size_t stride) {
                             read<int32_t>(p + 2 * stride), read<int32_t>(p + 3 * stride)};
   return vld1q_s32(words);
 }
+MOTE_INLINE Floats load_halves(const uint8_t* p) {
+  return vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p)));
+}
 MOTE_INLINE Floats low_f16(Ints v) {
   return vcvt_f32_f16(vreinterpret_f16_u16(vmovn_u32(vreinterpretq_u32_s32(v))));
 }
@@ -88,6 +91,12 @@ struct ActivationBlock {
   int8x16_t q[2];
   MOTE_INLINE explicit ActivationBlock(const int8_t* from)
       : q{vld1q_s8(from), vld1q_s8(from + 16)} {}
+  static MOTE_INLINE ActivationBlock of_four(const int8_t* from) {
+    return ActivationBlock(vreinterpretq_s8_s32(vdupq_n_s32(read<int32_t>(from))));
+  }
+
+ private:
+  MOTE_INLINE explicit ActivationBlock(int8x16_t four) : q{four, four} {}
 };
 
 // The lane must be a constant: the cases fold where the loop is unrolled.
@@ -154,6 +163,7 @@ MOTE_INLINE Floats rows_of_token(Floats low, Floats high, int token) {
 struct ActivationBlock {
   const int8_t* q;
   MOTE_INLINE explicit ActivationBlock(const int8_t* from) : q(from) {}
+  static MOTE_INLINE ActivationBlock of_four(const int8_t* from) { return ActivationBlock(from); }
 };
 
 MOTE_INLINE Ints pair_sums(Ints a, Ints b) {

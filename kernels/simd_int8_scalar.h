@@ -27,6 +27,7 @@ MOTE_INLINE void load_quads(const uint8_t* p, size_t, Bytes out[4]) {
 }
 MOTE_INLINE Ints load_words(const uint8_t* p, size_t) { return read<int32_t>(p); }
 
+MOTE_INLINE Floats load_halves(const uint8_t* p) { return f16_to_float(read<uint16_t>(p)); }
 MOTE_INLINE Floats low_f16(Ints v) { return f16_to_float(static_cast<uint16_t>(v)); }
 MOTE_INLINE Floats high_f16(Ints v) { return f16_to_float(static_cast<uint16_t>(v >> 16)); }
 MOTE_INLINE Floats low_bf16(Ints v) { return float_of(static_cast<uint32_t>(v) << 16); }
@@ -55,6 +56,7 @@ MOTE_INLINE Bytes weight_bytes(Bytes v) { return v; }
 struct ActivationBlock {
   const int8_t* q;
   MOTE_INLINE explicit ActivationBlock(const int8_t* from) : q(from) {}
+  static MOTE_INLINE ActivationBlock of_four(const int8_t* from) { return ActivationBlock(from); }
 };
 
 template <Weights, int, int = 8>

@@ -60,6 +60,9 @@ MOTE_INLINE Ints load_words(const uint8_t* p, size_t stride) {
   const Ints offsets = _mm512_mullo_epi32(rows, _mm512_set1_epi32(static_cast<int>(stride)));
   return _mm512_i32gather_epi32(offsets, p, 1);
 }
+MOTE_INLINE Floats load_halves(const uint8_t* p) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
 MOTE_INLINE Floats low_f16(Ints v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
 MOTE_INLINE Floats high_f16(Ints v) { return low_f16(_mm512_srli_epi32(v, 16)); }
 MOTE_INLINE Floats low_bf16(Ints v) { return _mm512_castsi512_ps(_mm512_slli_epi32(v, 16)); }
@@ -121,6 +124,7 @@ MOTE_INLINE Ints load_words(const uint8_t* p, size_t stride) {
   const Ints offsets = _mm256_mullo_epi32(rows, _mm256_set1_epi32(static_cast<int>(stride)));
   return _mm256_i32gather_epi32(reinterpret_cast<const int*>(p), offsets, 1);
 }
+MOTE_INLINE Floats load_halves(const uint8_t* p) { return _mm256_cvtph_ps(load16(p)); }
 MOTE_INLINE Floats low_f16(Ints v) {
   const Ints low = _mm256_and_si256(v, _mm256_set1_epi32(0xffff));
   const Ints packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, low), 0x08);
@@ -197,6 +201,10 @@ MOTE_INLINE Floats f16_to_float(Ints v) {
   bits = _mm_or_si128(bits, _mm_and_si128(special, _mm_set1_epi32(0x7f800000)));
   return _mm_castsi128_ps(_mm_or_si128(bits, sign));
 }
+MOTE_INLINE Floats load_halves(const uint8_t* p) {
+  const Ints eight = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+  return f16_to_float(_mm_unpacklo_epi16(eight, _mm_setzero_si128()));
+}
 MOTE_INLINE Floats low_f16(Ints v) {
   return f16_to_float(_mm_and_si128(v, _mm_set1_epi32(0xffff)));
 }
@@ -241,6 +249,7 @@ MOTE_INLINE Ints dot4(Ints sum, Bytes w, Bytes q) { return _mm256_dpbusd_avx_epi
 struct ActivationBlock {
   const int8_t* q;
   MOTE_INLINE explicit ActivationBlock(const int8_t* from) : q(from) {}
+  static MOTE_INLINE ActivationBlock of_four(const int8_t* from) { return ActivationBlock(from); }
 };
 
 template <Weights, int kChains, int = 8>
@@ -295,6 +304,7 @@ MOTE_INLINE Bytes with_sign(Bytes q, Bytes w) { return _mm256_sign_epi8(q, w); }
 struct ActivationBlock {
   const int8_t* q;
   MOTE_INLINE explicit ActivationBlock(const int8_t* from) : q(from) {}
+  static MOTE_INLINE ActivationBlock of_four(const int8_t* from) { return ActivationBlock(from); }
 };
 
 // Keeps a chain of additions a chain: as a tree it needs more registers than there are.
@@ -335,6 +345,7 @@ MOTE_INLINE Ints add(Ints a, Ints b) { return _mm_add_epi32(a, b); }
 struct ActivationBlock {
   const int8_t* q;
   MOTE_INLINE explicit ActivationBlock(const int8_t* from) : q(from) {}
+  static MOTE_INLINE ActivationBlock of_four(const int8_t* from) { return ActivationBlock(from); }
 };
 
 // Keeps a chain of additions a chain: as a tree it needs more registers than there are.

@@ -1,9 +1,9 @@
 // A weight format is an unpacker, nothing more: how the next few columns of kLanes rows become
 // vectors. The loops of linear_blocks.h and linear_floats.h know no formats. Layouts:
-// quant/blocks.h.
+// quant/blocks.h. Rows is NativeRows or PackedRows: where they lie is all that these differ in.
 #pragma once
 
-#include "kernels/simd_bits.h"
+#include "kernels/block_rows.h"
 
 namespace mote::MOTE_ISA {
 namespace {
@@ -27,25 +27,28 @@ struct Block {
 //   kWeights, kOffset   kind and offset of w (simd_int8.h)
 //   kMinimums           how many m the 32 columns have: 0, 1 or 2
 //   kGroups             1, or 2 where scale[group] has to multiply the dot products of 16 columns
-//   Raw                 load(p, stride) takes kLanes rows of a block at p; unpack(run, out) gives
-//                       columns 32 run .. 32 run + 31
-template <size_t bytes, size_t values, Weights weights, int offset, int minimums, int groups = 1>
+//   Raw                 load(rows) takes kLanes rows of a block; unpack(run, out) gives columns
+//                       32 run .. 32 run + 31
+template <class BlockRows, size_t bytes, size_t values, Weights weights, int offset, int minimums,
+          int groups = 1>
 struct BlockFormat {
+  using Rows = BlockRows;
   static constexpr size_t kBytes = bytes, kValues = values;
   static constexpr Weights kWeights = weights;
   static constexpr int kOffset = offset, kMinimums = minimums, kGroups = groups;
 };
 
 // Blocks of 32 are unpacked straight from memory.
+template <class Rows>
 struct InPlace {
-  const uint8_t* p;
-  size_t stride;
-  MOTE_INLINE void load(const uint8_t* from, size_t row_bytes) { p = from, stride = row_bytes; }
+  Rows rows;
+  MOTE_INLINE void load(const Rows& from) { rows = from; }
 };
 
-MOTE_INLINE void unpack_nibbles(const uint8_t* p, size_t stride, Block* out) {
+template <class Rows>
+MOTE_INLINE void unpack_nibbles(const Rows& rows, size_t offset, Block* out) {
   Bytes quads[4];
-  load_quads(p, stride, quads);
+  rows.quads(offset, quads);
   MOTE_UNROLL
   for (int i = 0; i < 4; ++i) {
     out->w[i] = low_nibbles(quads[i]);
@@ -53,78 +56,95 @@ MOTE_INLINE void unpack_nibbles(const uint8_t* p, size_t stride, Block* out) {
   }
 }
 
-MOTE_INLINE void unpack_five_bits(const uint8_t* low, Ints high, size_t stride, Block* out) {
-  unpack_nibbles(low, stride, out);
+template <class Rows>
+MOTE_INLINE void unpack_five_bits(const Rows& rows, size_t low, Ints high, Block* out) {
+  unpack_nibbles(rows, low, out);
   MOTE_UNROLL
   for (int i = 0; i < 8; ++i) out->w[i] = with_fifth_bit(out->w[i], as_bytes(high), i);
 }
 
-MOTE_INLINE void unpack_scale_and_minimum(const uint8_t* p, size_t stride, Block* out) {
-  const Ints scales = load_words(p, stride);
-  out->d = low_f16(scales);
-  out->m[0] = high_f16(scales);
-}
-
 namespace formats {
 
-struct q4_0 : BlockFormat<18, 32, Weights::nibbles, 8, 0> {
-  struct Raw : InPlace {
+template <class R>
+struct Q4_0 : BlockFormat<R, 18, 32, Weights::nibbles, 8, 0> {
+  struct Raw : InPlace<R> {
+    using InPlace<R>::rows;
     MOTE_INLINE void unpack(size_t, Block* out) const {
-      out->d = low_f16(load_words(p, stride));
-      unpack_nibbles(p + 2, stride, out);
+      out->d = rows.scale(0);
+      unpack_nibbles(rows, 2, out);
     }
   };
 };
 
-struct q4_1 : BlockFormat<20, 32, Weights::nibbles, 0, 1> {
-  struct Raw : InPlace {
+template <class R>
+struct Q4_1 : BlockFormat<R, 20, 32, Weights::nibbles, 0, 1> {
+  struct Raw : InPlace<R> {
+    using InPlace<R>::rows;
     MOTE_INLINE void unpack(size_t, Block* out) const {
-      unpack_scale_and_minimum(p, stride, out);
-      unpack_nibbles(p + 4, stride, out);
+      rows.scales(0, &out->d, out->m);
+      unpack_nibbles(rows, 4, out);
     }
   };
 };
 
-struct q5_0 : BlockFormat<22, 32, Weights::five_bits, 16, 0> {
-  struct Raw : InPlace {
+template <class R>
+struct Q5_0 : BlockFormat<R, 22, 32, Weights::five_bits, 16, 0> {
+  struct Raw : InPlace<R> {
+    using InPlace<R>::rows;
     MOTE_INLINE void unpack(size_t, Block* out) const {
-      out->d = low_f16(load_words(p, stride));
-      unpack_five_bits(p + 6, load_words(p + 2, stride), stride, out);
+      out->d = rows.scale(0);
+      unpack_five_bits(rows, 6, rows.words(2), out);
     }
   };
 };
 
-struct q5_1 : BlockFormat<24, 32, Weights::five_bits, 0, 1> {
-  struct Raw : InPlace {
+template <class R>
+struct Q5_1 : BlockFormat<R, 24, 32, Weights::five_bits, 0, 1> {
+  struct Raw : InPlace<R> {
+    using InPlace<R>::rows;
     MOTE_INLINE void unpack(size_t, Block* out) const {
-      unpack_scale_and_minimum(p, stride, out);
-      unpack_five_bits(p + 8, load_words(p + 4, stride), stride, out);
+      rows.scales(0, &out->d, out->m);
+      unpack_five_bits(rows, 8, rows.words(4), out);
     }
   };
 };
 
-struct q8_0 : BlockFormat<34, 32, Weights::bytes, kByteOffset, 0> {
-  struct Raw : InPlace {
+template <class R>
+struct Q8_0 : BlockFormat<R, 34, 32, Weights::bytes, kByteOffset, 0> {
+  struct Raw : InPlace<R> {
+    using InPlace<R>::rows;
     MOTE_INLINE void unpack(size_t, Block* out) const {
-      out->d = low_f16(load_words(p, stride));
-      load_quads(p + 2, stride, out->w);
-      load_quads(p + 18, stride, out->w + 4);
+      out->d = rows.scale(0);
+      rows.quads(2, out->w);
+      rows.quads(18, out->w + 4);
       MOTE_UNROLL
       for (int i = 0; i < 8; ++i) out->w[i] = weight_bytes(out->w[i]);
     }
   };
 };
 
-struct iq4_nl : BlockFormat<18, 32, Weights::bytes, kByteOffset, 0> {
-  struct Raw : InPlace {
+template <class R>
+struct Iq4Nl : BlockFormat<R, 18, 32, Weights::bytes, kByteOffset, 0> {
+  struct Raw : InPlace<R> {
+    using InPlace<R>::rows;
     MOTE_INLINE void unpack(size_t, Block* out) const {
-      out->d = low_f16(load_words(p, stride));
-      unpack_nibbles(p + 2, stride, out);
+      out->d = rows.scale(0);
+      unpack_nibbles(rows, 2, out);
       MOTE_UNROLL
       for (int i = 0; i < 8; ++i) out->w[i] = look_up(kIq4Weights, out->w[i]);
     }
   };
 };
+
+#define BOTH_ROWS(name, Format)    \
+  using name = Format<NativeRows>; \
+  using name##_packed = Format<PackedRows>;
+BOTH_ROWS(q4_0, Q4_0)
+BOTH_ROWS(q4_1, Q4_1)
+BOTH_ROWS(q5_0, Q5_0)
+BOTH_ROWS(q5_1, Q5_1)
+BOTH_ROWS(q8_0, Q8_0)
+BOTH_ROWS(iq4_nl, Iq4Nl)
 
 // Float formats: 16 bytes of each row are kColumns columns, one vector each.
 struct f32 {

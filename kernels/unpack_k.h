@@ -7,11 +7,11 @@
 namespace mote::MOTE_ISA {
 namespace {
 
-// out[j] = word j of the `quads` * 16 bytes at p + row * stride, of each row.
-template <int quads>
-MOTE_INLINE void load_block_words(const uint8_t* p, size_t stride, Bytes* out) {
+// out[j] = word j of the `quads` * 16 bytes at `offset`, of each row.
+template <int quads, class Rows>
+MOTE_INLINE void load_block_words(const Rows& rows, size_t offset, Bytes* out) {
   MOTE_UNROLL
-  for (int i = 0; i < quads; ++i) load_quads(p + 16 * i, stride, out + 4 * i);
+  for (int i = 0; i < quads; ++i) rows.quads(offset + 16 * i, out + 4 * i);
 }
 
 // The scale f16 in the lower half of a word, that of the minimums in the upper one, and the 6-bit
@@ -20,16 +20,16 @@ struct GroupScales {
   Floats d, minimum;
   Bytes scales[2], minimums[2];  // of groups 4 i .. 4 i + 3, a byte each
 
-  MOTE_INLINE void load(const uint8_t* p, size_t stride) {
-    Bytes words[4];
-    load_quads(p, stride, words);
-    d = low_f16(as_ints(words[0]));
-    minimum = multiply(high_f16(as_ints(words[0])), set_float(-1));
+  template <class Rows>
+  MOTE_INLINE void load(const Rows& rows) {
+    Bytes words[3];
+    rows.scales_and_words(&d, &minimum, words);
+    minimum = multiply(minimum, set_float(-1));
     const Bytes six = set_bytes(63), high = set_bytes(48);
-    scales[0] = bits_and(words[1], six);
-    minimums[0] = bits_and(words[2], six);
-    scales[1] = bits_or(low_nibbles(words[3]), bits_and(shift_down(words[1], 2), high));
-    minimums[1] = bits_or(high_nibbles(words[3]), bits_and(shift_down(words[2], 2), high));
+    scales[0] = bits_and(words[0], six);
+    minimums[0] = bits_and(words[1], six);
+    scales[1] = bits_or(low_nibbles(words[2]), bits_and(shift_down(words[0], 2), high));
+    minimums[1] = bits_or(high_nibbles(words[2]), bits_and(shift_down(words[1], 2), high));
   }
   MOTE_INLINE void give(size_t run, Block* out) const {
     const int group = static_cast<int>(run % 4);
@@ -43,9 +43,10 @@ struct GroupScales {
 template <int words, int up, int down>
 struct UpperBits {
   Bytes word[2][words];
-  MOTE_INLINE void load(const uint8_t* p, size_t stride) {
+  template <class Rows>
+  MOTE_INLINE void load(const Rows& rows, size_t offset) {
     Bytes raw[words];
-    load_block_words<words / 4>(p, stride, raw);
+    load_block_words<words / 4>(rows, offset, raw);
     MOTE_UNROLL
     for (int i = 0; i < words; ++i) {
       word[0][i] = shift_up(raw[i], up);
@@ -56,13 +57,14 @@ struct UpperBits {
 
 namespace formats {
 
-struct q4_k : BlockFormat<144, 256, Weights::nibbles, 0, 1> {
+template <class R>
+struct Q4K : BlockFormat<R, 144, 256, Weights::nibbles, 0, 1> {
   struct Raw {
     Bytes low[32];
     GroupScales scales;
-    MOTE_INLINE void load(const uint8_t* p, size_t stride) {
-      scales.load(p, stride);
-      load_block_words<8>(p + 16, stride, low);
+    MOTE_INLINE void load(const R& rows) {
+      scales.load(rows);
+      load_block_words<8>(rows, 16, low);
     }
     MOTE_INLINE void unpack(size_t run, Block* out) const {
       scales.give(run, out);
@@ -74,15 +76,16 @@ struct q4_k : BlockFormat<144, 256, Weights::nibbles, 0, 1> {
   };
 };
 
-struct q5_k : BlockFormat<176, 256, Weights::five_bits, 0, 1> {
+template <class R>
+struct Q5K : BlockFormat<R, 176, 256, Weights::five_bits, 0, 1> {
   struct Raw {
     UpperBits<8, 4, 0> high;
     Bytes low[32];
     GroupScales scales;
-    MOTE_INLINE void load(const uint8_t* p, size_t stride) {
-      scales.load(p, stride);
-      high.load(p + 16, stride);
-      load_block_words<8>(p + 48, stride, low);
+    MOTE_INLINE void load(const R& rows) {
+      scales.load(rows);
+      high.load(rows, 16);
+      load_block_words<8>(rows, 48, low);
     }
     MOTE_INLINE void unpack(size_t run, Block* out) const {
       scales.give(run, out);
@@ -97,17 +100,17 @@ struct q5_k : BlockFormat<176, 256, Weights::five_bits, 0, 1> {
 };
 
 // The scales of 16 columns are small enough to go into the bytes: at most 15 * 3.
-struct q2_k : BlockFormat<84, 256, Weights::six_bits, 0, 2> {
+template <class R>
+struct Q2K : BlockFormat<R, 84, 256, Weights::six_bits, 0, 2> {
   struct Raw {
     Bytes scales[4], low[16];
     Floats d, minimum;
-    MOTE_INLINE void load(const uint8_t* p, size_t stride) {
-      load_quads(p, stride, scales);
-      load_block_words<4>(p + 16, stride, low);
-      const Ints word = load_words(p + 80, stride);
-      d = low_f16(word);
+    MOTE_INLINE void load(const R& rows) {
+      rows.quads(0, scales);
+      load_block_words<4>(rows, 16, low);
+      rows.scales(80, &d, &minimum);
       // To be multiplied by corrections, which are -128 * a sum.
-      minimum = multiply(high_f16(word), set_float(1.0f / 128));
+      minimum = multiply(minimum, set_float(1.0f / 128));
     }
     MOTE_INLINE void unpack(size_t run, Block* out) const {
       out->d = d;
@@ -128,21 +131,18 @@ struct q2_k : BlockFormat<84, 256, Weights::six_bits, 0, 2> {
 
 // Here too, -s * (q - 4) being -128 ... 124; d is the negative scale. It is s * (7 - q) - 3 * s for
 // s >= 0, else |s| * q - 4 * |s|: products that are not negative, and what to subtract.
-struct q3_k : BlockFormat<110, 256, Weights::bytes, kByteOffset, 0> {
+template <class R>
+struct Q3K : BlockFormat<R, 110, 256, Weights::bytes, kByteOffset, 0> {
   struct Raw {
     UpperBits<8, 2, 2> high;
     Bytes low[16], scales[4];  // scales of groups 4 i .. 4 i + 3, 0..63
     Floats d;
-    MOTE_INLINE void load(const uint8_t* p, size_t stride) {
-      high.load(p, stride);
-      load_block_words<4>(p + 32, stride, low);
-      Bytes last[4];  // from the last two bytes of `low` on
-      load_quads(p + 94, stride, last);
-      d = multiply(high_f16(as_ints(last[3])), set_float(-1));
+    MOTE_INLINE void load(const R& rows) {
+      high.load(rows, 0);
+      load_block_words<4>(rows, 32, low);
       Bytes words[3];
-      MOTE_UNROLL
-      for (int i = 0; i < 3; ++i)
-        words[i] = bits_or(shift_down(last[i], 16), shift_up(last[i + 1], 16));
+      rows.words_and_scale(96, words, &d);
+      d = multiply(d, set_float(-1));
       MOTE_UNROLL
       for (int i = 0; i < 4; ++i) {
         const Bytes four = i < 2 ? low_nibbles(words[i]) : high_nibbles(words[i - 2]);
@@ -175,16 +175,17 @@ struct q3_k : BlockFormat<110, 256, Weights::bytes, kByteOffset, 0> {
   };
 };
 
-struct q6_k : BlockFormat<210, 256, Weights::six_bits, 32, 0, 2> {
+template <class R>
+struct Q6K : BlockFormat<R, 210, 256, Weights::six_bits, 32, 0, 2> {
   struct Raw {
     UpperBits<16, 4, 0> high;
     Bytes low[32], scales[4];
     Floats d;
-    MOTE_INLINE void load(const uint8_t* p, size_t stride) {
-      load_block_words<8>(p, stride, low);
-      high.load(p + 128, stride);
-      load_quads(p + 192, stride, scales);
-      d = high_f16(load_words(p + 206, stride));
+    MOTE_INLINE void load(const R& rows) {
+      load_block_words<8>(rows, 0, low);
+      high.load(rows, 128);
+      rows.quads(192, scales);
+      d = rows.last_scale(208);
     }
     MOTE_INLINE void unpack(size_t run, Block* out) const {
       out->d = d;
@@ -204,16 +205,17 @@ struct q6_k : BlockFormat<210, 256, Weights::six_bits, 32, 0, 2> {
   };
 };
 
-struct iq4_xs : BlockFormat<136, 256, Weights::bytes, kByteOffset, 0> {
+template <class R>
+struct Iq4Xs : BlockFormat<R, 136, 256, Weights::bytes, kByteOffset, 0> {
   struct Raw {
     Bytes low[32], scales_low, scales_high;
     Floats d;
-    MOTE_INLINE void load(const uint8_t* p, size_t stride) {
-      const Ints word = load_words(p, stride);
+    MOTE_INLINE void load(const R& rows) {
+      const Ints word = rows.words(0);
       d = low_f16(word);
       scales_high = shift_down(as_bytes(word), 16);
-      scales_low = as_bytes(load_words(p + 4, stride));
-      load_block_words<8>(p + 8, stride, low);
+      scales_low = as_bytes(rows.words(4));
+      load_block_words<8>(rows, 8, low);
     }
     MOTE_INLINE void unpack(size_t run, Block* out) const {
       const int group = static_cast<int>(run);
@@ -230,6 +232,14 @@ struct iq4_xs : BlockFormat<136, 256, Weights::bytes, kByteOffset, 0> {
     }
   };
 };
+
+BOTH_ROWS(q2_k, Q2K)
+BOTH_ROWS(q3_k, Q3K)
+BOTH_ROWS(q4_k, Q4K)
+BOTH_ROWS(q5_k, Q5K)
+BOTH_ROWS(q6_k, Q6K)
+BOTH_ROWS(iq4_xs, Iq4Xs)
+#undef BOTH_ROWS
 
 }  // namespace formats
 }  // namespace

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "core/status.h"
+#include "models/api_arguments.h"
 #include "models/key_text.h"
 #include "models/session.h"
 #include "mote.h"
@@ -13,99 +14,32 @@
 
 namespace {
 
+using mote::check_info_size;
+using mote::Entry;
 using mote::fail;
+using mote::finish;
 using mote::kOk;
+using mote::need;
+using mote::read_options;
+using mote::read_text;
 using mote::Status;
-
-// The caller's struct of any version: fields that it does not have are zero, fields not known here
-// must be.
-template <class Options>
-Status read_options(const Options* given, const char* name, Options* options) {
-  std::memset(static_cast<void*>(options), 0, sizeof *options);
-  options->size = sizeof *options;
-  if (!given) return kOk;
-  if (given->size < 8 || given->size > 4096)
-    return fail(MOTE_ERROR_ARGUMENT, "%s.size: expected sizeof(%s) = %zu, found %u", name, name,
-                sizeof *options, given->size);
-  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
-  for (size_t i = sizeof *options; i < given->size; ++i)
-    if (bytes[i])
-      return fail(
-          MOTE_ERROR_ARGUMENT,
-          "%s: expected the %zu bytes that this version knows, found a newer field at byte %zu",
-          name, sizeof *options, i);
-  std::memcpy(static_cast<void*>(options), given, std::min<size_t>(given->size, sizeof *options));
-  options->size = sizeof *options;
-  return kOk;
-}
-
-// The other way: fills as much as the caller has room for.
-template <class Info>
-Status check_info_size(const Info* info, const char* name) {
-  if (!info) return fail(MOTE_ERROR_ARGUMENT, "%s: expected a pointer, found null", name);
-  if (info->size < 8 || info->size > 4096)
-    return fail(MOTE_ERROR_ARGUMENT, "%s.size: expected sizeof(%s) = %zu, found %u", name, name,
-                sizeof *info, info->size);
-  return kOk;
-}
-template <class Info>
-void write_info(const Info& from, Info* to) {
-  const uint32_t size = to->size;
-  std::memcpy(static_cast<void*>(to), &from, std::min<size_t>(size, sizeof from));
-  to->size = size;
-}
-
-Status need(const void* pointer, const char* name) {
-  if (!pointer) return fail(MOTE_ERROR_ARGUMENT, "%s: expected a pointer, found null", name);
-  return kOk;
-}
-
-// Measures MOTE_NUL_TERMINATED.
-Status read_text(mote_text* text, const char* name) {
-  if (!text->data && text->length)
-    return fail(MOTE_ERROR_ARGUMENT, "%s: expected data, found null", name);
-  if (text->length == MOTE_NUL_TERMINATED) text->length = std::strlen(text->data);
-  if (!text->data) text->data = "";
-  return kOk;
-}
-
-// One call inside a session at a time; the next call's cancellation starts clear.
-class Entry {
- public:
-  explicit Entry(mote_session* session) : session_(session) {
-    uint32_t idle = 0;
-    entered_ = session && session->busy.compare_exchange_strong(idle, 1, std::memory_order_acquire);
-    if (entered_) session->cancelled.store(0, std::memory_order_relaxed);
-  }
-  ~Entry() {
-    if (entered_) session_->busy.store(0, std::memory_order_release);
-  }
-  Status status() const {
-    MOTE_TRY(need(session_, "session"));
-    if (!entered_) return fail(MOTE_ERROR_BUSY, "another thread is inside this session");
-    return kOk;
-  }
-
- private:
-  mote_session* session_;
-  bool entered_;
-};
+using mote::write_info;
 
 Status need_weights(const mote_session& session) {
   if (!session.model->has_weights)
     return fail(MOTE_ERROR_TASK, "%s holds a vocabulary only, no weights", session.model->name);
   return kOk;
 }
+Status need_generator(const mote_session& session) {
+  MOTE_TRY(need_weights(session));
+  if (!session.model->transformer.spec.causal)
+    return fail(MOTE_ERROR_TASK, "%s is an encoder, it generates no text", session.model->name);
+  return kOk;
+}
 Status need_tokenizer(const mote_session& session) {
   if (!session.model->tokenizer.present())
     return fail(MOTE_ERROR_TASK, "%s has no tokenizer", session.model->name);
   return kOk;
-}
-
-// The message is written by fail(); a success leaves none.
-mote_status finish(Status status) {
-  if (status.ok()) mote::clear_error();
-  return status.code();
 }
 
 Status open_model(const char* path, const void* data, size_t bytes, const mote_model_options* given,
@@ -190,10 +124,18 @@ Status check_generate_options(const mote_generate_options& options) {
                 "mote_generate_options.stop_count: expected at most %zu, found %u",
                 mote::StopStrings::kMaxCount, options.stop_count);
   if (options.stop_count) MOTE_TRY(need(options.stop, "mote_generate_options.stop"));
-  if (options.flags & ~uint64_t(MOTE_GENERATE_IGNORE_END))
-    return fail(MOTE_ERROR_ARGUMENT, "mote_generate_options.flags: expected bit 1, found %llu",
+  if (options.flags & ~uint64_t(MOTE_GENERATE_IGNORE_END | MOTE_GENERATE_ALWAYS_DRAFT))
+    return fail(MOTE_ERROR_ARGUMENT,
+                "mote_generate_options.flags: expected bits 1 and 2, found %llu",
                 static_cast<unsigned long long>(options.flags));
   MOTE_TRY(mote::Sampler::check(options));
+  if (options.draft_tokens > MOTE_MAX_DRAFT)
+    return fail(MOTE_ERROR_ARGUMENT,
+                "mote_generate_options.draft_tokens: expected at most %d, found %u",
+                int(MOTE_MAX_DRAFT), options.draft_tokens);
+  if (options.reserved)
+    return fail(MOTE_ERROR_ARGUMENT, "mote_generate_options.reserved: expected 0, found %u",
+                options.reserved);
   if (options.ids_capacity) MOTE_TRY(need(options.ids, "mote_generate_options.ids"));
   return kOk;
 }
@@ -234,10 +176,6 @@ Status read_prompt(const mote_session& session, const mote_prompt* given, mote_p
                 "prompt: expected exactly one of messages, text and ids, found %d of them", forms);
   if (prompt->messages) MOTE_TRY(read_messages(session, prompt->messages, prompt->message_count));
   return read_text(&prompt->text, "prompt.text");
-}
-
-Status not_built(const char* what) {
-  return fail(MOTE_ERROR_UNSUPPORTED, "%s is not supported by this version", what);
 }
 
 }  // namespace
@@ -313,6 +251,8 @@ mote_status mote_model_describe(const mote_model* model, mote_model_info* info) 
                                                       : 0;
   full.context_length = spec.context;
   full.embedding_size = spec.hidden;
+  full.label_count = uint32_t(model->labels.size());
+  full.multi_label = spec.head.problem == mote::Problem::multi_label;
   write_info(full, info);
   return finish(kOk);
 }
@@ -322,8 +262,15 @@ mote_status mote_model_label(const mote_model* model, uint32_t index, mote_text*
   if (status.ok()) status = need(name, "name");
   if (!status.ok()) return finish(status);
   *name = {nullptr, 0};
-  return finish(
-      fail(MOTE_ERROR_TASK, "%s has no labels, found a request for label %u", model->name, index));
+  const size_t count = model->labels.size();
+  if (count == 0)
+    status =
+        fail(MOTE_ERROR_TASK, "%s has no labels, found a request for label %u", model->name, index);
+  else if (index >= count)
+    status = fail(MOTE_ERROR_ARGUMENT, "label: expected 0..%zu, found %u", count - 1, index);
+  else
+    *name = {model->labels[index].data(), model->labels[index].size()};
+  return finish(status);
 }
 
 mote_status mote_model_value(const mote_model* model, const char* key, char* buffer,
@@ -390,7 +337,7 @@ mote_status mote_session_save(mote_session* session, void* buffer, size_t capaci
     MOTE_TRY(entry.status());
     MOTE_TRY(need(bytes, "bytes"));
     *bytes = 0;
-    MOTE_TRY(need_weights(*session));
+    MOTE_TRY(need_generator(*session));
     return mote::save_state(*session, buffer, capacity, bytes);
   }();
   return finish(status);
@@ -401,7 +348,7 @@ mote_status mote_session_restore(mote_session* session, const void* state, size_
   const Status status = [&] {
     MOTE_TRY(entry.status());
     MOTE_TRY(need(state, "state"));
-    MOTE_TRY(need_weights(*session));
+    MOTE_TRY(need_generator(*session));
     return mote::restore_state(*session, state, bytes);
   }();
   return finish(status);
@@ -485,7 +432,7 @@ mote_status mote_generate(mote_session* session, const mote_prompt* given_prompt
   mote_generate_result full = {};
   const Status status = [&] {
     MOTE_TRY(entry.status());
-    MOTE_TRY(need_weights(*session));
+    MOTE_TRY(need_generator(*session));
     mote_generate_options options;
     mote_text stops[mote::StopStrings::kMaxCount];
     mote_prompt prompt;
@@ -507,7 +454,7 @@ mote_status mote_session_append(mote_session* session, const int32_t* ids, size_
   if (logits) *logits = nullptr;
   const Status status = [&] {
     MOTE_TRY(entry.status());
-    MOTE_TRY(need_weights(*session));
+    MOTE_TRY(need_generator(*session));
     MOTE_TRY(need(ids, "ids"));
     if (count == 0)
       return fail(MOTE_ERROR_ARGUMENT, "ids: expected at least one token, found none");
@@ -520,7 +467,7 @@ mote_status mote_score(mote_session* session, const int32_t* ids, size_t count, 
   Entry entry(session);
   const Status status = [&] {
     MOTE_TRY(entry.status());
-    MOTE_TRY(need_weights(*session));
+    MOTE_TRY(need_generator(*session));
     MOTE_TRY(need(ids, "ids"));
     if (count == 0)
       return fail(MOTE_ERROR_ARGUMENT, "ids: expected at least one token, found none");
@@ -530,32 +477,4 @@ mote_status mote_score(mote_session* session, const int32_t* ids, size_t count, 
     return scored;
   }();
   return finish(status);
-}
-
-mote_status mote_classify(mote_session* session, const mote_input*, size_t,
-                          const mote_text_options*, mote_label_score*, size_t, mote_report*) {
-  Entry entry(session);
-  const Status status = entry.status();
-  return finish(status.ok() ? not_built("classifying") : status);
-}
-
-mote_status mote_answer(mote_session* session, mote_text, mote_text, const mote_text_options*,
-                        mote_span*, size_t, size_t*, float*) {
-  Entry entry(session);
-  const Status status = entry.status();
-  return finish(status.ok() ? not_built("extracting answers") : status);
-}
-
-mote_status mote_tag(mote_session* session, mote_text, const mote_text_options*, mote_span*, size_t,
-                     size_t*, mote_report*) {
-  Entry entry(session);
-  const Status status = entry.status();
-  return finish(status.ok() ? not_built("tagging") : status);
-}
-
-mote_status mote_embed(mote_session* session, const mote_input*, size_t, const mote_text_options*,
-                       float*, size_t, mote_report*) {
-  Entry entry(session);
-  const Status status = entry.status();
-  return finish(status.ok() ? not_built("embedding") : status);
 }

@@ -20,6 +20,10 @@ struct ForwardSink {
                  const float* rows) = nullptr;
   // rows: [tokens][vocabulary]. Null: not wanted (then no logits are computed).
   void (*logits)(void* user, size_t position, size_t tokens, const float* rows) = nullptr;
+  // What a layer's matrix is multiplied with: rows [tokens][columns], `stride` values apart.
+  // matrix: its data in the file. Null: not wanted.
+  void (*input)(void* user, const uint8_t* matrix, size_t columns, size_t tokens, const float* rows,
+                size_t stride) = nullptr;
   bool last_only = false;  // logits of the last position only
 };
 

@@ -2,10 +2,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "models/drafter.h"
 #include "models/session.h"
 
 namespace mote {
 namespace {
+
+static_assert(MOTE_MAX_DRAFT < Transformer::kLogitRows);
 
 // One generation: what the callbacks have got so far and why it ends.
 class Generation {
@@ -18,6 +21,8 @@ class Generation {
       stop_.deadline_ns = monotonic_ns() + uint64_t(options.deadline_ms) * 1000000u;
     session.stops.start(options.stop, options.stop_count);
     session.sampler.start(options);
+    drafter_.start(std::min(size_t(options.draft_tokens), session.sizes.batch_tokens - 1),
+                   options.flags & MOTE_GENERATE_ALWAYS_DRAFT);
   }
 
   Status run(size_t prompt_tokens) {
@@ -74,7 +79,7 @@ class Generation {
   }
 
   Status next_token() {
-    const Outcome outcome = session_.compute(stop_, {});
+    const Outcome outcome = next_row();
     if (outcome == Outcome::done && !stop_.requested()) return choose();
     // The token that was just being computed was given out already: it stays held, to be computed
     // by what follows.
@@ -83,8 +88,49 @@ class Generation {
     return kOk;
   }
 
+  // Gets to where the logits behind the last held token are: the row behind the one before, where
+  // its token was the one that was drafted; else of a new pass, the prompt's having been the first.
+  Outcome next_row() {
+    if (session_.computed == session_.held) return Outcome::done;
+    if (agreed_) {
+      ++session_.computed;
+      ++row_;
+      return Outcome::done;
+    }
+    const size_t drafted = draft();
+    result_.drafted_tokens += uint32_t(drafted);
+    row_ = 0;
+    rows_ = 1 + drafted;
+    pass_begin_ = monotonic_ns();
+    return session_.compute_ahead(stop_, drafted);
+  }
+
+  // Guesses, in the history behind the held tokens: none that there is no room for, and none from
+  // an end token on, as nothing is computed behind one.
+  size_t draft() {
+    size_t room = session_.sizes.capacity - session_.held - 1;
+    if (options_.max_tokens)
+      room = std::min<size_t>(room, options_.max_tokens - result_.generated_tokens - 1);
+    const size_t drafted = drafter_.draft(session_.history, session_.held, room);
+    for (size_t i = 0; i < drafted; ++i)
+      if (is_end(session_.history[session_.held + i])) return i;
+    return drafted;
+  }
+
+  bool is_end(int32_t token) const {
+    return model_.tokenizer.present() && model_.tokenizer.is_end(token);
+  }
+
+  float* row_logits() {
+    if (row_ == 0) {
+      logits_ = session_.last_logits(rows_);
+      if (pass_begin_) drafter_.measure(rows_ - 1, monotonic_ns() - pass_begin_);
+    }
+    return logits_ + row_ * model_.transformer.spec.vocabulary;
+  }
+
   Status choose() {
-    float* logits = session_.last_logits();
+    float* logits = row_logits();
     const size_t vocabulary = model_.transformer.spec.vocabulary;
     if (options_.on_logits && options_.on_logits(options_.user, logits, vocabulary)) {
       finish(MOTE_FINISH_CALLBACK);
@@ -100,10 +146,13 @@ class Generation {
       return file_error(model_.gguf, chosen.code(), "position %zu: %s", session_.held - 1,
                         last_error());
     }
-    if (model_.tokenizer.present() && model_.tokenizer.is_end(token)) {
+    if (is_end(token)) {
       finish(MOTE_FINISH_END);
       return kOk;
     }
+    drafter_.learn(session_.history, session_.held, token);
+    agreed_ = row_ + 1 < rows_ && session_.history[session_.held] == token;
+    result_.accepted_tokens += agreed_;
     return accept(token);
   }
 
@@ -145,6 +194,12 @@ class Generation {
   mote_generate_result& result_;
   Stop stop_;
   CharacterStream characters_;
+  Drafter drafter_;
+  // Of the last pass: logits [rows_][vocabulary] behind its last held token and each of its draft.
+  float* logits_ = nullptr;
+  size_t rows_ = 1, row_ = 0;
+  bool agreed_ = false;  // the token chosen from row_ is the one that row_ + 1 is behind
+  uint64_t pass_begin_ = 0;
 };
 
 }  // namespace

@@ -59,6 +59,33 @@ Status mote_model::read_weights() {
     if (spec.position == mote::Position::rope && spec.rope[set].dimensions)
       MOTE_TRY(transformer.rope[set].compute(
           spec.rope[set], set == 0 ? transformer.weights.rope_factors : nullptr, allocator));
+  if (spec.relative_buckets)
+    MOTE_TRY(transformer.relative_bias.compute(spec, transformer.weights.relative_bias, allocator));
+  return read_labels();
+}
+
+Status mote_model::read_labels() {
+  constexpr size_t kNameBytes = sizeof "LABEL_4294967295";
+  const mote::Spec& spec = transformer.spec;
+  const uint32_t count = spec.head.kind == mote::HeadKind::answer ? 0 : spec.head.labels;
+  if (count == 0) return kOk;
+  MOTE_TRY(labels.allocate(allocator, count, "labels"));
+  char key[96];
+  std::snprintf(key, sizeof key, "%.*s.classifier.output_labels", int(spec.architecture.size()),
+                spec.architecture.data());
+  if (gguf.find(key)) {
+    const mote::GgufKey* names = nullptr;
+    MOTE_TRY(gguf.get_array(key, mote::GgufType::text, count, &names));
+    mote::GgufTexts texts(*names);
+    for (std::string_view& label : labels) texts.next(&label);
+    return kOk;
+  }
+  log.write(MOTE_LOG_WARNING, "%s: key %s is missing: the labels have no names", name, key);
+  MOTE_TRY(label_text.allocate(allocator, count * kNameBytes, "labels"));
+  for (uint32_t i = 0; i < count; ++i) {
+    char* text = label_text.data() + i * kNameBytes;
+    labels[i] = {text, size_t(std::snprintf(text, kNameBytes, "LABEL_%u", i))};
+  }
   return kOk;
 }
 
@@ -78,10 +105,28 @@ Status mote_model::read_chat_template() {
   return kOk;
 }
 
+uint32_t mote_model::encoder_tasks() const {
+  switch (transformer.spec.head.kind) {
+    case mote::HeadKind::classify:
+      return MOTE_TASK_EMBED | MOTE_TASK_CLASSIFY;
+    case mote::HeadKind::tag:
+      return MOTE_TASK_EMBED | MOTE_TASK_TAG;
+    case mote::HeadKind::answer:
+      return MOTE_TASK_EMBED | MOTE_TASK_ANSWER;
+    case mote::HeadKind::masked_lm:
+      return MOTE_TASK_EMBED | MOTE_TASK_FILL;
+    case mote::HeadKind::none:
+      break;
+  }
+  return MOTE_TASK_EMBED;
+}
+
 uint32_t mote_model::tasks() const {
   uint32_t tasks = 0;
   if (tokenizer.present()) tasks |= MOTE_TASK_TOKENIZE;
-  if (has_weights) tasks |= MOTE_TASK_GENERATE;
-  if (has_weights && tokenizer.present() && chat.present()) tasks |= MOTE_TASK_CHAT;
+  if (has_weights)
+    tasks |= transformer.spec.causal ? uint32_t(MOTE_TASK_GENERATE) : encoder_tasks();
+  if ((tasks & MOTE_TASK_GENERATE) && tokenizer.present() && chat.present())
+    tasks |= MOTE_TASK_CHAT;
   return tasks;
 }

@@ -1,6 +1,8 @@
 // An open model: the file, what was read from it, and nothing that changes afterwards.
 #pragma once
 
+#include <string_view>
+
 #include "core/gguf.h"
 #include "core/log.h"
 #include "core/mapped_file.h"
@@ -23,6 +25,10 @@ struct mote_model {
   char chat_error[800] = "";
   mote::HeapArray<int32_t> end_ids;  // tokens that end a generation
   bool has_weights = false;          // false: a vocabulary only
+  // Names of the labels of the classification or tagging head; "LABEL_0", ... where the file has
+  // none.
+  mote::HeapArray<std::string_view> labels;
+  mote::HeapArray<char> label_text;  // of names that the file does not have
 
   mote_model(const mote_model_options& options, const char* shown_name);
 
@@ -32,6 +38,8 @@ struct mote_model {
 
  private:
   mote::Status read_weights();
+  mote::Status read_labels();
+  uint32_t encoder_tasks() const;
   mote::Status read_chat_template();
   mote::Status read_end_ids();
 };

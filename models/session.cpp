@@ -23,21 +23,30 @@ namespace {
 constexpr uint32_t kDefaultCapacity = 2048, kDefaultBatch = 256, kDefaultTextBytesPerToken = 16;
 constexpr uint32_t kMaxThreads = 256;
 constexpr size_t kMaxTextBytes = size_t(1) << 30;
+constexpr size_t kMaxBatch = size_t(1) << 26;
 constexpr size_t kRenderedSlack = 4096;  // what a template adds to a short text
 
 }  // namespace
 
 Status resolve_sizes(const mote_model& model, const mote_session_options& options,
                      SessionSizes* sizes) {
-  const uint32_t context = model.has_weights ? model.transformer.spec.context : kDefaultCapacity;
-  sizes->capacity = options.capacity ? options.capacity : std::min(kDefaultCapacity, context);
+  const Spec& spec = model.transformer.spec;
+  const bool encoder = model.has_weights && !spec.causal;
+  const uint32_t context = model.has_weights ? spec.context : kDefaultCapacity;
+  const uint32_t usual = encoder ? spec.max_tokens : context;
+  sizes->capacity = options.capacity ? options.capacity : std::min(kDefaultCapacity, usual);
   if (model.has_weights && sizes->capacity > context)
     return fail(
         MOTE_ERROR_CONTEXT,
         "session capacity: expected at most the %u tokens that %s was trained for, found %zu",
         context, model.name, sizes->capacity);
-  sizes->batch_tokens = std::min<size_t>(
-      options.batch_tokens ? options.batch_tokens : kDefaultBatch, sizes->capacity);
+  sizes->batch_tokens = options.batch_tokens ? options.batch_tokens : kDefaultBatch;
+  // A generator computes a long prompt in parts; a text of an encoder goes through in one.
+  sizes->batch_tokens = encoder ? std::max(sizes->batch_tokens, sizes->capacity)
+                                : std::min(sizes->batch_tokens, sizes->capacity);
+  if (sizes->batch_tokens > kMaxBatch)
+    return fail(MOTE_ERROR_ARGUMENT, "session batch_tokens: expected at most %zu, found %zu",
+                kMaxBatch, sizes->batch_tokens);
   // 64 bits: a size_t may have 32, which the product for a vocabulary's capacity can pass.
   const uint64_t text_bytes = options.text_bytes
                                   ? options.text_bytes
@@ -77,10 +86,13 @@ void mote_session::plan(mote::Arena& arena, const mote_model& open_model,
   if (open_model.has_weights) {
     transformer.plan(arena, open_model.transformer, with.kv_type, with.capacity, with.batch_tokens,
                      with.threads);
+  }
+  if (open_model.has_weights && open_model.transformer.spec.causal) {
     history = arena.take<int32_t>(with.capacity);
     prompt = arena.take<int32_t>(with.capacity);
     sampler.plan(arena, open_model.transformer.spec.vocabulary);
   }
+  if (open_model.has_weights && open_model.tokenizer.present()) text.plan(arena, open_model, with);
   plan_text(arena);
 }
 
@@ -121,7 +133,20 @@ Outcome mote_session::compute(const mote::Stop& stop, const mote::Progress& prog
   return Outcome::done;
 }
 
-float* mote_session::last_logits() { return transformer.logits(team, last_chunk - 1, 1); }
+// A chunk may overwrite what a ring's windows no longer see from its first token on. That is all
+// that the held tokens need later, however many of those ahead are dropped.
+Outcome mote_session::compute_ahead(const mote::Stop& stop, size_t ahead) {
+  const size_t tokens_now = held - computed + ahead;
+  if (!transformer.forward(team, history + computed, tokens_now, computed, stop, nullptr))
+    return stop.timed_out() ? Outcome::deadline : Outcome::cancelled;
+  computed = held;
+  last_chunk = tokens_now;
+  return Outcome::done;
+}
+
+float* mote_session::last_logits(size_t count) {
+  return transformer.logits(team, last_chunk - count, count);
+}
 
 Status mote_session::rewind(size_t position) {
   if (position > held)
@@ -223,9 +248,12 @@ Status detokenize(mote_session& session, const int32_t* ids, size_t count, bool 
     if (room) std::memcpy(text + written, session.characters, room);
     written += ready;
   };
+  bool first = true;  // of those that are not left out
   for (size_t i = 0; i < count; ++i) {
     const size_t bytes =
-        tokenizer.decode(ids[i], i == 0, skip_special, session.piece, tokenizer.longest_piece());
+        tokenizer.decode(ids[i], first, skip_special, session.piece, tokenizer.longest_piece());
+    const TokenType type = tokenizer.type(ids[i]);
+    first &= skip_special && (type == TokenType::control || type == TokenType::unknown);
     write(stream.push({session.piece, bytes}, session.characters));
   }
   write(stream.finish(session.characters));
@@ -240,6 +268,8 @@ Status forward(mote_session* session, const int32_t* ids, size_t count, size_t c
                const ForwardSink& sink) {
   if (!session->model->has_weights)
     return fail(MOTE_ERROR_TASK, "%s holds a vocabulary only", session->model->name);
+  if (!model_spec(session->model).causal)
+    return fail(MOTE_ERROR_TASK, "%s is an encoder", session->model->name);
   MOTE_TRY(session->hold(ids, count));
   const size_t most =
       std::min(chunk ? chunk : session->sizes.batch_tokens, session->sizes.batch_tokens);

@@ -11,6 +11,7 @@
 #include "models/model.h"
 #include "models/sampler.h"
 #include "models/stop_strings.h"
+#include "models/text_tasks.h"
 #include "models/transformer.h"
 #include "mote.h"
 
@@ -51,6 +52,7 @@ struct mote_session {
   mote::Transformer transformer;
   mote::StopStrings stops;
   mote::Sampler sampler;
+  mote::TextWork text;
 
   // Of the model's file, for saved states: computed by the first one.
   uint64_t fingerprint = 0;
@@ -84,8 +86,12 @@ struct mote_session {
   // Every one of these runs inside team.run().
   // Computes what is held but not in the cache. done: the last chunk's logits can be asked for.
   mote::Outcome compute(const mote::Stop& stop, const mote::Progress& progress);
-  // Logits [vocabulary] of the last held token, after compute().
-  float* last_logits();
+  // The same in one pass, with `ahead` tokens that stand in history behind the held ones; they stay
+  // behind them, and their places in the cache are free again. held - computed + ahead <=
+  // batch_tokens, held + ahead <= capacity.
+  mote::Outcome compute_ahead(const mote::Stop& stop, size_t ahead);
+  // Logits [count][vocabulary] of the last tokens that were computed, count <= kLogitRows.
+  float* last_logits(size_t count = 1);
   size_t last_chunk = 0;  // tokens of the last forward()
 
   // Forgets what follows the first `position` tokens.

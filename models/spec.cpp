@@ -14,13 +14,14 @@ Status file_error(const GgufFile& file, mote_status code, const char* format, ..
   return fail(code, "%.*s: %s", int(file.name().size()), file.name().data(), message);
 }
 
-#define ARCHITECTURE(name) Status read_##name(const GgufFile& file, const Log& log, Spec* spec);
+#define ARCHITECTURE(identifier, name) \
+  Status read_##identifier(const GgufFile& file, const Log& log, Spec* spec);
 #include "models/architectures/list.inc"
 #undef ARCHITECTURE
 
 const Architecture* find_architecture(std::string_view name) {
   static constexpr Architecture kArchitectures[] = {
-#define ARCHITECTURE(name) {#name, read_##name},
+#define ARCHITECTURE(identifier, name) {name, read_##identifier},
 #include "models/architectures/list.inc"
 #undef ARCHITECTURE
   };
@@ -32,7 +33,7 @@ const Architecture* find_architecture(std::string_view name) {
 const char* architecture_names() {
   // Each name has ", " in front; the first one's is skipped.
   static constexpr char kNames[] =
-#define ARCHITECTURE(name) ", " #name
+#define ARCHITECTURE(identifier, name) ", " name
 #include "models/architectures/list.inc"
 #undef ARCHITECTURE
       ;

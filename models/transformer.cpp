@@ -8,17 +8,11 @@ namespace mote {
 
 namespace {
 
-// Every sixth block of a layer's input and every second of the head's gets a second int8 vector:
-// those with the largest scales. On SmolLM2 that divides the divergence from float32 activations by
-// seven, costs nothing in decoding, which waits for memory, and a fifth of a prompt's matrix
-// products.
-constexpr size_t kLayerRefinement = 6, kHeadRefinement = 2;
-
 constexpr size_t kPanelRows = 32;  // of a matrix, that a thread takes at a time
-constexpr size_t kManyTokens = 5;  // from here on weights are unpacked once for all tokens
+constexpr size_t kFewTokens = 8;   // up to here reading the weights takes most of the time
 
-size_t refined_blocks(size_t columns, size_t refinement) {
-  return std::min((columns / 32 + refinement - 1) / refinement, kMaxRefinableBlocks);
+bool has_post_norms(const Spec& spec) {
+  return spec.norm_place == NormPlace::post || spec.norm_place == NormPlace::both;
 }
 
 }  // namespace
@@ -41,88 +35,157 @@ void Transformer::plan(Arena& arena, const TransformerModel& model, KvType kv_ty
   batch_tokens_ = batch_tokens;
   query_width_ = size_t(spec.heads) * spec.head_dim;
   key_value_width_ = size_t(spec.kv_heads) * spec.head_dim;
-  qkv_width_ = query_width_ + 2 * key_value_width_;
+  qkv_width_ = std::max<size_t>(
+      {query_width_ + 2 * key_value_width_, spec.embedding_width, spec.head.width});
   up_width_ = size_t(spec.feed_forward) * (spec.gated ? 2 : 1);
-  const size_t widest = std::max({size_t(spec.hidden), query_width_, size_t(spec.feed_forward)});
+  const size_t widest = std::max<size_t>(
+      {spec.hidden, query_width_, spec.feed_forward, spec.embedding_width, spec.head.width});
 
-  cache_.plan(arena, spec, kv_type, capacity, batch_tokens, threads);
+  ids_ = arena.take<int32_t>(batch_tokens);
+  positions_ = arena.take<uint32_t>(batch_tokens);
+  if (spec.causal) {
+    cache_.plan(arena, spec, kv_type, capacity, batch_tokens, threads);
+  } else {
+    types_ = arena.take<uint8_t>(batch_tokens);
+    starts_ = arena.take<uint32_t>(batch_tokens + 1);
+    attention_.plan(arena, spec, batch_tokens, threads);
+    pooled_ = arena.take<float>(batch_tokens, spec.hidden);
+  }
   x_ = arena.take<float>(batch_tokens, spec.hidden);
-  normed_ = arena.take<float>(batch_tokens, spec.hidden);
+  normed_ = arena.take<float>(batch_tokens, std::max(spec.hidden, spec.embedding_width));
   qkv_ = arena.take<float>(batch_tokens, qkv_width_);
   attended_ = arena.take<float>(batch_tokens, query_width_);
   gate_up_ = arena.take<float>(batch_tokens, up_width_);
-  if (spec.norm_place != NormPlace::pre || spec.residual_scale != 1.0f)
+  if (has_post_norms(spec) || spec.residual_scale != 1.0f)
     block_out_ = arena.take<float>(batch_tokens, spec.hidden);
   quantized_.q = arena.take<int8_t>(batch_tokens, widest);
   quantized_.scale = arena.take<float>(batch_tokens, widest / 32 + 1);
   quantized_.scaled_sum = arena.take<float>(batch_tokens, widest / 32 + 1);
   quantized_.correction = arena.take<int32_t>(batch_tokens, widest / 16 + 1);
-  size_t refined = 0;
-  if (__builtin_mul_overflow(batch_tokens, refined_blocks(widest, kLayerRefinement) + 1, &refined))
-    refined = SIZE_MAX;
-  refined = std::max(refined, kLogitRows * (refined_blocks(spec.hidden, kHeadRefinement) + 1));
-  quantized_.refined_block = arena.take<uint32_t>(refined);
-  quantized_.refined_q = arena.take<int8_t>(refined, 32);
-  quantized_.refined_scale = arena.take<float>(refined);
-  quantized_.refined_correction = arena.take<int32_t>(refined, 2);
+  // Separating outliers divides SmolLM2's divergence from float32 activations by four, costs
+  // nothing in decoding, which waits for memory, and a tenth of a prompt.
+  quantized_.outliers = true;
+  quantized_.outlier_group = arena.take<uint32_t>(batch_tokens, widest / 32 + 1);
+  quantized_.outlier_q = arena.take<int8_t>(batch_tokens, widest / 8);
+  quantized_.outlier_scale = arena.take<float>(batch_tokens, widest / 32);
+  quantized_.outlier_correction = arena.take<int32_t>(batch_tokens, widest / 32);
   for (int set = 0; set < 2; ++set) {
     cosine_[set] = arena.take<float>(batch_tokens, model.rope[set].pairs());
     sine_[set] = arena.take<float>(batch_tokens, model.rope[set].pairs());
   }
-  logits_ = arena.take<float>(kLogitRows, spec.vocabulary);
+  // Of the vocabulary a few rows at a time, of labels all.
+  if (spec.causal || spec.head.kind == HeadKind::masked_lm)
+    logits_ = arena.take<float>(kLogitRows, spec.vocabulary);
+  else
+    logits_ = arena.take<float>(batch_tokens, spec.head.labels);
   scratch_stride_ = (linear_scratch_bytes(widest) + 63) & ~size_t(63);
   scratch_ = arena.take<uint8_t>(threads, scratch_stride_);
 }
 
-// Calls work(token) for every token; a single one is not worth waking anybody.
-template <class Work>
-void Transformer::each_token(Team& team, size_t tokens, const Work& work) const {
-  constexpr size_t kGrain = 4;
-  if (tokens == 1) return work(size_t(0));
-  size_t next = 0;
-  team.parallel([&](uint32_t, uint32_t) {
-    for (;;) {
-      const size_t first = __atomic_fetch_add(&next, kGrain, __ATOMIC_RELAXED);
-      if (first >= tokens) return;
-      for (size_t token = first; token < std::min(first + kGrain, tokens); ++token) work(token);
-    }
-  });
+void Transformer::place_rows(const Sequence& sequence, size_t first_row, size_t position) {
+  for (size_t t = 0; t < sequence.tokens; ++t) {
+    ids_[first_row + t] = sequence.ids[t];
+    positions_[first_row + t] = static_cast<uint32_t>(position + t);
+  }
+  if (!types_) return;
+  for (size_t t = 0; t < sequence.tokens; ++t)
+    types_[first_row + t] = sequence.type_ids ? sequence.type_ids[t] : 0;
 }
 
 bool Transformer::forward(Team& team, const int32_t* ids, size_t tokens, size_t position,
                           const Stop& stop, const ForwardSink* sink) {
+  place_rows({ids, nullptr, static_cast<uint32_t>(tokens)}, 0, position);
+  return run_layers(team, tokens, position, stop, sink);
+}
+
+bool Transformer::run_layers(Team& team, size_t tokens, size_t position, const Stop& stop,
+                             const ForwardSink* sink) {
   const Spec& spec = model_->spec;
-  embed(team, ids, tokens, position);
+  const Weights& weights = model_->weights;
+  sink_ = sink;
+  embed(team, tokens);
   for (uint32_t layer = 0; layer < spec.layers; ++layer) {
-    if (stop.requested()) return false;
+    if (stop.requested()) {
+      sink_ = nullptr;
+      return false;
+    }
     if (sink && sink->hidden) sink->hidden(sink->user, layer, position, tokens, x_);
     attention_block(team, layer, tokens, position);
     feed_forward_block(team, layer, tokens);
   }
-  if (sink && sink->hidden) {
-    const Weights& weights = model_->weights;
-    each_token(team, tokens, [&](size_t t) {
+  sink_ = nullptr;
+  const bool shown = sink && sink->hidden;
+  if (weights.output_norm && (shown || !spec.causal))
+    each_row(team, tokens, [&](size_t t) {
       normalize(x_ + t * spec.hidden, weights.output_norm, weights.output_norm_bias,
                 normed_ + t * spec.hidden);
     });
-    sink->hidden(sink->user, spec.layers, position, tokens, normed_);
-  }
+  if (shown) sink->hidden(sink->user, spec.layers, position, tokens, hidden());
   return true;
 }
 
-void Transformer::embed(Team& team, const int32_t* ids, size_t tokens, size_t position) {
+void Transformer::add_table_row(const Table& table, size_t index, float* scratch, float* x) const {
+  table.look_up(index, scratch);
+  model_->kernels->add(x, scratch, table.matrix.columns);
+}
+
+// The sum of what token, type and position have, through the norm: [embedding_width].
+void Transformer::embed_row(size_t row, float* x) {
   const Spec& spec = model_->spec;
-  const Matrix& embedding = model_->weights.embedding;
-  const size_t row = row_bytes(embedding.format, embedding.columns);
-  each_token(team, tokens, [&](size_t t) {
-    float* x = x_ + t * spec.hidden;
-    model_->weights.decode_embedding(x, embedding.data + size_t(ids[t]) * row, spec.hidden);
-    if (spec.embedding_scale != 1.0f) model_->kernels->scale(x, spec.embedding_scale, spec.hidden);
+  const Weights& w = model_->weights;
+  const size_t width = spec.embedding_width;
+  w.embedding.look_up(size_t(ids_[row]), x);
+  if (spec.embedding_scale != 1.0f) model_->kernels->scale(x, spec.embedding_scale, width);
+  float* scratch = normed_ + row * width;
+  if (w.token_type_embedding) add_table_row(w.token_type_embedding, types_[row], scratch, x);
+  if (w.position_embedding) add_table_row(w.position_embedding, positions_[row], scratch, x);
+  if (w.embedding_norm)
+    model_->kernels->layer_norm(x, x, w.embedding_norm, w.embedding_norm_bias, width,
+                                spec.norm_epsilon);
+}
+
+void Transformer::embed(Team& team, size_t tokens) {
+  const Spec& spec = model_->spec;
+  const Weights& w = model_->weights;
+  const Input first = attention_input(0);
+  const bool projected = bool(w.embedding_projection);
+  each_row(team, tokens, [&](size_t t) {
     for (int set = 0; set < 2; ++set) {
       const size_t pairs = model_->rope[set].pairs();
-      model_->rope[set].angles(position + t, cosine_[set] + t * pairs, sine_[set] + t * pairs);
+      model_->rope[set].angles(positions_[t], cosine_[set] + t * pairs, sine_[set] + t * pairs);
     }
+    float* x = projected ? qkv_ + t * qkv_width_ : x_ + t * spec.hidden;
+    embed_row(t, x);
+    if (!projected)
+      prepare(first, t);
+    else if (w.embedding_projection.quantized_input)
+      quantize(x, spec.embedding_width, t);
   });
+  if (!projected) return;
+  const Product product = {&w.embedding_projection, w.embedding_projection_bias, x_, spec.hidden,
+                           false};
+  multiply(team, spec.embedding_width, qkv_, qkv_width_, tokens, &product, 1);
+  each_row(team, tokens, [&](size_t t) { prepare(first, t); });
+}
+
+Transformer::Input Transformer::attention_input(uint32_t layer) const {
+  const LayerWeights& w = model_->weights.layers[layer];
+  return {w.attention_norm, w.attention_norm_bias, w.attention_norm != nullptr,
+          w.query.quantized_input || w.key.quantized_input || w.value.quantized_input};
+}
+// Beside attention it reads attention's own input.
+Transformer::Input Transformer::feed_forward_input(uint32_t layer) const {
+  const LayerWeights& w = model_->weights.layers[layer];
+  const bool quantized = w.up.quantized_input || w.gate.quantized_input;
+  if (model_->spec.parallel) return {nullptr, nullptr, w.attention_norm != nullptr, quantized};
+  return {w.feed_forward_norm, w.feed_forward_norm_bias, w.feed_forward_norm != nullptr, quantized};
+}
+
+void Transformer::prepare(const Input& input, size_t token) {
+  const size_t hidden = model_->spec.hidden;
+  const float* x = x_ + token * hidden;
+  if (input.norm) normalize(x, input.norm, input.norm_bias, normed_ + token * hidden);
+  if (input.quantized) quantize(rows_of(input) + token * hidden, hidden, token);
 }
 
 void Transformer::normalize(const float* x, const float* weight, const float* bias,
@@ -137,22 +200,20 @@ void Transformer::normalize(const float* x, const float* weight, const float* bi
 void Transformer::quantize(const float* x, size_t columns, size_t token) {
   const size_t blocks = columns / 32;
   const Activations& a = quantized_;
-  const size_t refined = a.refined;
-  int8_t* q = a.q + token * columns;
-  float *scale = a.scale + token * blocks, *scaled_sum = a.scaled_sum + token * blocks;
-  model_->kernels->quantize_activations(x, columns, q, scale, scaled_sum,
-                                        a.correction + token * 2 * blocks);
-  const RefineTask task = {x,
-                           columns,
-                           q,
-                           scale,
-                           scaled_sum,
-                           refined,
-                           a.refined_block + token * (refined + 1),
-                           a.refined_q + token * refined * 32,
-                           a.refined_scale + token * refined,
-                           a.refined_correction + token * refined * 2};
-  model_->kernels->refine_activations(&task);
+  OutlierTask task;
+  task.x = x;
+  task.columns = columns;
+  task.q = a.q + token * columns;
+  task.scale = a.scale + token * blocks;
+  task.scaled_sum = a.scaled_sum + token * blocks;
+  task.correction = a.correction + token * 2 * blocks;
+  model_->kernels->quantize_activations(x, columns, task.q, task.scale, task.scaled_sum,
+                                        task.correction);
+  task.group = a.outlier_group + token * (blocks + 1);
+  task.outlier_q = a.outlier_q + token * 4 * blocks;
+  task.outlier_scale = a.outlier_scale + token * blocks;
+  task.outlier_correction = a.outlier_correction + token * blocks;
+  model_->kernels->separate_outliers(&task);
 }
 
 // Units [range) of kPanelRows rows each, counted over all products.
@@ -187,6 +248,8 @@ void Transformer::multiply_units(const Activations& input, size_t columns, size_
 
 void Transformer::multiply(Team& team, size_t columns, const float* x, size_t x_stride,
                            size_t tokens, const Product* products, size_t count) {
+  for (size_t i = 0; sink_ && sink_->input && i < count; ++i)
+    sink_->input(sink_->user, products[i].matrix->data, columns, tokens, x, x_stride);
   Activations input = quantized_;
   input.x = x;
   input.x_stride = x_stride;
@@ -195,7 +258,7 @@ void Transformer::multiply(Team& team, size_t columns, const float* x, size_t x_
     units += (products[i].matrix->rows + kPanelRows - 1) / kPanelRows;
   // Few tokens: each thread streams its share of the weights. Many: shares are handed out by and
   // by, as cores are seldom equally fast.
-  const size_t grain = tokens < kManyTokens ? (units + team.threads() - 1) / team.threads()
+  const size_t grain = tokens <= kFewTokens ? (units + team.threads() - 1) / team.threads()
                                             : std::max<size_t>(1, units / (16 * team.threads()));
   size_t next = 0;
   team.parallel([&](uint32_t thread, uint32_t) {
@@ -208,19 +271,24 @@ void Transformer::multiply(Team& team, size_t columns, const float* x, size_t x_
   });
 }
 
-void Transformer::add_to_residual(Team& team, const Matrix& matrix, const float* bias,
-                                  const float* post_norm, const float* input, size_t input_stride,
-                                  size_t tokens) {
+void Transformer::add_to_residual(Team& team, const BlockEnd& end, const float* input,
+                                  size_t input_stride, size_t tokens, const Input* next) {
   const Spec& spec = model_->spec;
-  const bool direct = !post_norm && spec.residual_scale == 1.0f;
-  const Product product = {&matrix, bias, direct ? x_ : block_out_, spec.hidden, direct};
-  multiply(team, matrix.columns, input, input_stride, tokens, &product, 1);
-  if (direct) return;
-  each_token(team, tokens, [&](size_t t) {
-    float* out = block_out_ + t * spec.hidden;
-    if (post_norm) normalize(out, post_norm, nullptr, out);
-    if (spec.residual_scale != 1.0f) model_->kernels->scale(out, spec.residual_scale, spec.hidden);
-    model_->kernels->add(x_ + t * spec.hidden, out, spec.hidden);
+  const bool direct = !end.post_norm && spec.residual_scale == 1.0f;
+  const Product product = {end.matrix, end.bias, direct ? x_ : block_out_, spec.hidden, direct};
+  multiply(team, end.matrix->columns, input, input_stride, tokens, &product, 1);
+  if (direct && !end.residual_norm && (!next || (!next->norm && !next->quantized))) return;
+  each_row(team, tokens, [&](size_t t) {
+    float* x = x_ + t * spec.hidden;
+    if (!direct) {
+      float* out = block_out_ + t * spec.hidden;
+      if (end.post_norm) normalize(out, end.post_norm, nullptr, out);
+      if (spec.residual_scale != 1.0f)
+        model_->kernels->scale(out, spec.residual_scale, spec.hidden);
+      model_->kernels->add(x, out, spec.hidden);
+    }
+    if (end.residual_norm) normalize(x, end.residual_norm, end.residual_norm_bias, x);
+    if (next) prepare(*next, t);
   });
 }
 
@@ -248,85 +316,71 @@ void Transformer::turn_heads(const LayerWeights& weights, const LayerSpec& layer
 
 void Transformer::attention_block(Team& team, uint32_t layer, size_t tokens, size_t position) {
   const Spec& spec = model_->spec;
+  const LayerSpec& layer_spec = spec.layer[layer];
   const LayerWeights& w = model_->weights.layers[layer];
-  const bool quantized =
-      w.query.quantized_input || w.key.quantized_input || w.value.quantized_input;
-  const bool pre = w.attention_norm != nullptr;
-  quantized_.refined = refined_blocks(spec.hidden, kLayerRefinement);
-  each_token(team, tokens, [&](size_t t) {
-    const float* x = x_ + t * spec.hidden;
-    if (pre) {
-      normalize(x, w.attention_norm, w.attention_norm_bias, normed_ + t * spec.hidden);
-      x = normed_ + t * spec.hidden;
-    }
-    if (quantized) quantize(x, spec.hidden, t);
-  });
-  const Product products[] = {
-      {&w.query, w.query_bias, qkv_, qkv_width_, false},
-      {&w.key, w.key_bias, qkv_ + query_width_, qkv_width_, false},
-      {&w.value, w.value_bias, qkv_ + query_width_ + key_value_width_, qkv_width_, false}};
-  multiply(team, spec.hidden, pre ? normed_ : x_, spec.hidden, tokens, products, 3);
-  each_token(team, tokens, [&](size_t t) { turn_heads(w, spec.layer[layer], t); });
-  cache_.attend(team, *model_->kernels, layer, position, tokens, qkv_, qkv_width_,
-                qkv_ + query_width_, qkv_ + query_width_ + key_value_width_, qkv_width_, attended_,
-                query_width_);
-  quantized_.refined = refined_blocks(query_width_, kLayerRefinement);
+  float *key = qkv_ + query_width_, *value = key + key_value_width_;
+  const Product products[] = {{&w.query, w.query_bias, qkv_, qkv_width_, false},
+                              {&w.key, w.key_bias, key, qkv_width_, false},
+                              {&w.value, w.value_bias, value, qkv_width_, false}};
+  multiply(team, spec.hidden, rows_of(attention_input(layer)), spec.hidden, tokens, products, 3);
+  if (w.query_norm || w.key_norm || (spec.position == Position::rope && layer_spec.rope))
+    each_row(team, tokens, [&](size_t t) { turn_heads(w, layer_spec, t); });
+  const Kernels& kernels = *model_->kernels;
+  if (spec.causal)
+    cache_.attend(team, kernels, layer, position, tokens, qkv_, qkv_width_, key, value, qkv_width_,
+                  attended_, query_width_);
+  else
+    attention_.attend(team, kernels, layer_spec.window, model_->relative_bias.zero(),
+                      model_->relative_bias.head_stride(), qkv_, key, value, qkv_width_, attended_,
+                      query_width_);
   if (w.attention_output.quantized_input)
-    each_token(team, tokens,
-               [&](size_t t) { quantize(attended_ + t * query_width_, query_width_, t); });
-  add_to_residual(team, w.attention_output, w.attention_output_bias, w.attention_post_norm,
-                  attended_, query_width_, tokens);
+    each_row(team, tokens,
+             [&](size_t t) { quantize(attended_ + t * query_width_, query_width_, t); });
+  const BlockEnd end = {&w.attention_output, w.attention_output_bias, w.attention_post_norm,
+                        w.attention_residual_norm, w.attention_residual_norm_bias};
+  const Input next = feed_forward_input(layer);
+  add_to_residual(team, end, attended_, query_width_, tokens, &next);
 }
 
-// gate_up row -> activation(gate) * up (or activation(up)), in place, quantized for the down
-// matrix.
-void Transformer::activate(size_t token) {
-  const Spec& spec = model_->spec;
+// y = activation(y), or activation(y) * up where up is not null.
+void Transformer::activate(ActivationKind kind, float* y, const float* up, size_t n) const {
   const Kernels& k = *model_->kernels;
-  const size_t n = spec.feed_forward;
-  float* y = gate_up_ + token * up_width_;
-  switch (spec.activation) {
+  switch (kind) {
     case ActivationKind::silu:
-      spec.gated ? k.silu_gate(y, y, y + n, n) : k.silu(y, y, n);
-      break;
+      return up ? k.silu_gate(y, y, up, n) : k.silu(y, y, n);
     case ActivationKind::gelu_tanh:
-      spec.gated ? k.gelu_tanh_gate(y, y, y + n, n) : k.gelu_tanh(y, y, n);
-      break;
+      return up ? k.gelu_tanh_gate(y, y, up, n) : k.gelu_tanh(y, y, n);
     case ActivationKind::gelu_erf:
-      spec.gated ? k.gelu_erf_gate(y, y, y + n, n) : k.gelu_erf(y, y, n);
-      break;
+      return up ? k.gelu_erf_gate(y, y, up, n) : k.gelu_erf(y, y, n);
     case ActivationKind::relu:
-      k.relu(y, y, n);
-      break;
+      return k.relu(y, y, n);
+    case ActivationKind::tanh:
+      return k.softcap(y, 1.0f, n);
+    case ActivationKind::none:
+      return;
   }
 }
 
 void Transformer::feed_forward_block(Team& team, uint32_t layer, size_t tokens) {
   const Spec& spec = model_->spec;
   const LayerWeights& w = model_->weights.layers[layer];
-  const bool quantized = w.up.quantized_input || w.gate.quantized_input;
-  const bool pre = w.feed_forward_norm != nullptr || spec.parallel;
-  quantized_.refined = refined_blocks(spec.hidden, kLayerRefinement);
-  each_token(team, tokens, [&](size_t t) {
-    const float* x = x_ + t * spec.hidden;
-    if (pre) {
-      if (!spec.parallel)  // else attention's own input
-        normalize(x, w.feed_forward_norm, w.feed_forward_norm_bias, normed_ + t * spec.hidden);
-      x = normed_ + t * spec.hidden;
-    }
-    if (quantized) quantize(x, spec.hidden, t);
-  });
+  const size_t width = spec.feed_forward;
   Product products[2];
   size_t count = 0;
   if (spec.gated) products[count++] = {&w.gate, w.gate_bias, gate_up_, up_width_, false};
-  products[count] = {&w.up, w.up_bias, gate_up_ + count * spec.feed_forward, up_width_, false};
-  multiply(team, spec.hidden, pre ? normed_ : x_, spec.hidden, tokens, products, count + 1);
-  quantized_.refined = refined_blocks(spec.feed_forward, kLayerRefinement);
-  each_token(team, tokens, [&](size_t t) {
-    activate(t);
-    if (w.down.quantized_input) quantize(gate_up_ + t * up_width_, spec.feed_forward, t);
+  products[count] = {&w.up, w.up_bias, gate_up_ + count * width, up_width_, false};
+  multiply(team, spec.hidden, rows_of(feed_forward_input(layer)), spec.hidden, tokens, products,
+           count + 1);
+  each_row(team, tokens, [&](size_t t) {
+    float* y = gate_up_ + t * up_width_;
+    activate(spec.activation, y, spec.gated ? y + width : nullptr, width);
+    if (w.down.quantized_input) quantize(y, width, t);
   });
-  add_to_residual(team, w.down, w.down_bias, w.feed_forward_post_norm, gate_up_, up_width_, tokens);
+  const BlockEnd end = {&w.down, w.down_bias, w.feed_forward_post_norm,
+                        w.feed_forward_residual_norm, w.feed_forward_residual_norm_bias};
+  const bool last = layer + 1 == spec.layers;
+  const Input next = last ? Input{} : attention_input(layer + 1);
+  add_to_residual(team, end, gate_up_, up_width_, tokens, last ? nullptr : &next);
 }
 
 float* Transformer::logits(Team& team, size_t first, size_t count) {
@@ -334,8 +388,7 @@ float* Transformer::logits(Team& team, size_t first, size_t count) {
   const Weights& weights = model_->weights;
   const bool normed = weights.output_norm != nullptr;
   const float* input = (normed ? normed_ : x_) + first * spec.hidden;
-  quantized_.refined = refined_blocks(spec.hidden, kHeadRefinement);
-  each_token(team, count, [&](size_t t) {
+  each_row(team, count, [&](size_t t) {
     const float* x = x_ + (first + t) * spec.hidden;
     if (normed) {
       float* y = normed_ + (first + t) * spec.hidden;
@@ -347,7 +400,7 @@ float* Transformer::logits(Team& team, size_t first, size_t count) {
   const Product product = {&weights.output, nullptr, logits_, spec.vocabulary, false};
   multiply(team, spec.hidden, input, spec.hidden, count, &product, 1);
   if (spec.logit_scale == 1.0f && spec.logit_cap == 0.0f) return logits_;
-  each_token(team, count, [&](size_t t) {
+  each_row(team, count, [&](size_t t) {
     float* row = logits_ + t * spec.vocabulary;
     if (spec.logit_scale != 1.0f) model_->kernels->scale(row, spec.logit_scale, spec.vocabulary);
     if (spec.logit_cap != 0.0f) model_->kernels->softcap(row, spec.logit_cap, spec.vocabulary);

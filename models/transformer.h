@@ -8,9 +8,12 @@
 #include "core/arena.h"
 #include "core/threads.h"
 #include "kernels/kernels.h"
+#include "models/encoder.h"
 #include "models/forward.h"
 #include "models/kv_cache.h"
+#include "models/relative_bias.h"
 #include "models/rope.h"
+#include "models/sequence_attention.h"
 #include "models/spec.h"
 #include "models/weights.h"
 
@@ -21,6 +24,7 @@ struct TransformerModel {
   Spec spec;
   Weights weights;
   RopeFrequencies rope[2];
+  RelativeBias relative_bias;
   const Kernels* kernels = nullptr;
 };
 
@@ -54,6 +58,21 @@ class Transformer {
   // team.run().
   float* logits(Team& team, size_t first, size_t count);
 
+  // Runs all layers of an encoder for the tokens of all sequences, one behind the other; attention
+  // stays within a sequence, and a sequence's rows are the same bits alone and in any company.
+  // check_sequences() first. False: stop was requested. Inside team.run(), like all below.
+  bool encode(Team& team, const Sequence* sequences, size_t count, const Stop& stop,
+              const ForwardSink* sink);
+  // Of the last encode(). Each result is valid until the next call of any of them, hidden() until
+  // the next encode().
+  const float* hidden() const;               // [tokens][hidden], after the final norm
+  const float* sequence_logits(Team& team);  // [count][labels]
+  const float* token_logits(Team& team);     // [tokens][labels]; answer: [tokens][2] start, end
+  // [count][vocabulary] of rows of hidden(), count <= kLogitRows.
+  const float* masked_logits(Team& team, const uint32_t* rows, size_t count);
+  const float* pooled(Team& team, Pooling pooling);  // [count][hidden], not normalised
+  const float* pooler_output(Team& team);            // [count][hidden]; null: there is no pooler
+
  private:
   // One product of a group that shares its input; y = input * matrix^T + bias.
   struct Product {
@@ -64,39 +83,92 @@ class Transformer {
     bool accumulate;
   };
 
-  void embed(Team& team, const int32_t* ids, size_t tokens, size_t position);
+  // What a block's first products read: x_ through a norm if there is one; or, without one, what is
+  // in normed_ already.
+  struct Input {
+    const float *norm, *norm_bias;
+    bool normed;     // it is then in normed_
+    bool quantized;  // and as int8
+  };
+  Input attention_input(uint32_t layer) const;
+  Input feed_forward_input(uint32_t layer) const;
+  void prepare(const Input& input, size_t token);
+  const float* rows_of(const Input& input) const { return input.normed ? normed_ : x_; }
+
+  // What the rows of the pass are, row after row, in ids_, types_ and positions_.
+  void place_rows(const Sequence& sequence, size_t first_row, size_t position);
+  bool run_layers(Team& team, size_t tokens, size_t position, const Stop& stop,
+                  const ForwardSink* sink);
+  void embed(Team& team, size_t tokens);
+  void embed_row(size_t row, float* x);
+  void add_table_row(const Table& table, size_t index, float* scratch, float* x) const;
   void attention_block(Team& team, uint32_t layer, size_t tokens, size_t position);
   void feed_forward_block(Team& team, uint32_t layer, size_t tokens);
+  void activate(ActivationKind kind, float* y, const float* up, size_t n) const;
+  // Rows [count][hidden] through what a head has before its output matrix; returns where they are,
+  // *stride floats apart.
+  const float* head_rows(Team& team, const float* rows, size_t count, size_t* stride);
+  // The same, through the output matrix: logits_ [count][output.rows].
+  const float* head_logits(Team& team, const Matrix& output, const float* bias, const float* rows,
+                           size_t count);
+  // pooled_ [sequences][hidden].
+  void pool(Team& team, Pooling pooling, bool normalize);
   void normalize(const float* x, const float* weight, const float* bias, float* y) const;
   void turn_heads(const LayerWeights& weights, const LayerSpec& layer, size_t token);
-  void activate(size_t token);
-  // Quantizes row x of `columns` as `token` of the next multiply(), quantized_.refined blocks of it
-  // twice.
+  // Quantizes row x of `columns` as `token` of the next multiply().
   void quantize(const float* x, size_t columns, size_t token);
   void multiply(Team& team, size_t columns, const float* x, size_t x_stride, size_t tokens,
                 const Product* products, size_t count);
   void multiply_units(const Activations& input, size_t columns, size_t tokens,
                       const Product* products, size_t count, Range range, uint32_t thread) const;
-  // x += output of the block's last matrix, through a post norm where there is one.
-  void add_to_residual(Team& team, const Matrix& matrix, const float* bias, const float* post_norm,
-                       const float* input, size_t input_stride, size_t tokens);
+  // The last matrix of a block and the norms behind it.
+  struct BlockEnd {
+    const Matrix* matrix;
+    const float *bias, *post_norm, *residual_norm, *residual_norm_bias;
+  };
+  // x += output of the block's last matrix, through a post norm where there is one; then the norm
+  // of the sum, where there is one, and what the next block reads (null: nothing).
+  void add_to_residual(Team& team, const BlockEnd& end, const float* input, size_t input_stride,
+                       size_t tokens, const Input* next);
+  // Calls work(row) for every row; a single one is not worth waking anybody.
   template <class Work>
-  void each_token(Team& team, size_t tokens, const Work& work) const;
+  void each_row(Team& team, size_t rows, const Work& work) const {
+    if (rows == 1) return work(size_t(0));
+    const size_t grain = rows < 8 * team.threads() ? 1 : 4;
+    size_t next = 0;
+    team.parallel([&](uint32_t, uint32_t) {
+      for (;;) {
+        const size_t first = __atomic_fetch_add(&next, grain, __ATOMIC_RELAXED);
+        if (first >= rows) return;
+        for (size_t row = first; row < (first + grain < rows ? first + grain : rows); ++row)
+          work(row);
+      }
+    });
+  }
 
   const TransformerModel* model_ = nullptr;
-  KvCache cache_;
+  KvCache cache_;                      // of generators
+  SequenceAttention attention_;        // of encoders
+  const ForwardSink* sink_ = nullptr;  // of the running pass
   size_t batch_tokens_ = 0, qkv_width_ = 0, query_width_ = 0, key_value_width_ = 0, up_width_ = 0;
+  size_t sequences_ = 0, tokens_ = 0;  // of the last encode()
+
+  int32_t* ids_ = nullptr;         // [batch]
+  uint8_t* types_ = nullptr;       // [batch]  of encoders
+  uint32_t* positions_ = nullptr;  // [batch]
+  uint32_t* starts_ = nullptr;     // [batch + 1]  rows where sequences begin
 
   float* x_ = nullptr;          // [batch][hidden]  residual stream
-  float* normed_ = nullptr;     // [batch][hidden]
-  float* qkv_ = nullptr;        // [batch][query + key + value]
+  float* normed_ = nullptr;     // [batch][hidden or embedding_width]
+  float* qkv_ = nullptr;        // [batch][qkv_width: query + key + value, or a head's width]
   float* attended_ = nullptr;   // [batch][heads * head_dim]
   float* gate_up_ = nullptr;    // [batch][gate + up], or [batch][up]
   float* block_out_ = nullptr;  // [batch][hidden]  only with post norms or residual scales
   Activations quantized_;       // [batch][widest input of a matrix]
   float* cosine_[2] = {};       // [batch][pairs]
   float* sine_[2] = {};
-  float* logits_ = nullptr;     // [kLogitRows][vocabulary]
+  float* logits_ = nullptr;     // [kLogitRows][vocabulary], [batch][labels]
+  float* pooled_ = nullptr;     // [batch][hidden]  of encoders
   uint8_t* scratch_ = nullptr;  // [threads][scratch_stride_]
   size_t scratch_stride_ = 0;
 };

@@ -3,10 +3,23 @@
 #include <cstdio>
 #include <cstring>
 
+#include "quant/packed.h"
+
 namespace mote {
 namespace {
 
-enum class Width : uint8_t { hidden, query, key_value, feed_forward, head, query_norm, key_norm };
+enum class Width : uint8_t {
+  hidden,
+  query,
+  key_value,
+  feed_forward,
+  head,
+  query_norm,
+  key_norm,
+  embedding,
+  head_dense,
+  labels
+};
 
 size_t width(const Spec& spec, Width w) {
   switch (w) {
@@ -24,23 +37,35 @@ size_t width(const Spec& spec, Width w) {
       return width(spec, spec.query_norm == QueryNorm::each_head ? Width::head : Width::key_value);
     case Width::head:
       return spec.head_dim;
+    case Width::embedding:
+      return spec.embedding_width;
+    case Width::head_dense:
+      return spec.head.width;
+    case Width::labels:
+      return spec.head.labels;
   }
   return 0;
 }
 
-using Needed = bool (*)(const Spec&);
-bool always(const Spec&) { return true; }
-bool never(const Spec&) { return false; }
-bool pre_norm(const Spec& s) { return s.norm_place != NormPlace::post; }
-bool post_norm(const Spec& s) { return s.norm_place != NormPlace::pre; }
-bool gated(const Spec& s) { return s.gated; }
-bool own_feed_forward_norm(const Spec& s) { return pre_norm(s) && !s.parallel; }
+// Whether a layer has a use for a tensor.
+using Applies = bool (*)(const Spec&, const LayerSpec&);
+bool always(const Spec&, const LayerSpec&) { return true; }
+bool pre(const Spec& s) {
+  return s.norm_place == NormPlace::pre || s.norm_place == NormPlace::both;
+}
+bool pre_norm(const Spec& s, const LayerSpec& l) { return pre(s) && l.attention_norm; }
+bool post_norm(const Spec& s, const LayerSpec&) {
+  return s.norm_place == NormPlace::post || s.norm_place == NormPlace::both;
+}
+bool residual_norm(const Spec& s, const LayerSpec&) { return s.norm_place == NormPlace::residual; }
+bool gated(const Spec& s, const LayerSpec&) { return s.gated; }
+bool own_feed_forward_norm(const Spec& s, const LayerSpec&) { return pre(s) && !s.parallel; }
 
 struct MatrixRow {
   const char* name;  // behind "blk.<layer>."
   Matrix LayerWeights::*member;
   Width rows, columns;
-  Needed needed;
+  Applies needed;
 };
 constexpr MatrixRow kMatrices[] = {
     {"attn_q.weight", &LayerWeights::query, Width::query, Width::hidden, always},
@@ -56,24 +81,39 @@ struct VectorRow {
   const char* name;
   const float* LayerWeights::*member;
   Width size;
-  Needed needed;
+  Applies applies;
+  uint8_t part = 0;  // which bit of Part; 0: needed wherever it applies
+
+  bool needed(const Spec& spec, const LayerSpec& layer) const {
+    return applies(spec, layer) && (spec.always & part) == part;
+  }
 };
 constexpr VectorRow kVectors[] = {
     {"attn_norm.weight", &LayerWeights::attention_norm, Width::hidden, pre_norm},
-    {"attn_norm.bias", &LayerWeights::attention_norm_bias, Width::hidden, never},
-    {"attn_q.bias", &LayerWeights::query_bias, Width::query, never},
-    {"attn_k.bias", &LayerWeights::key_bias, Width::key_value, never},
-    {"attn_v.bias", &LayerWeights::value_bias, Width::key_value, never},
-    {"attn_q_norm.weight", &LayerWeights::query_norm, Width::query_norm, never},
-    {"attn_k_norm.weight", &LayerWeights::key_norm, Width::key_norm, never},
-    {"attn_output.bias", &LayerWeights::attention_output_bias, Width::hidden, never},
+    {"attn_norm.bias", &LayerWeights::attention_norm_bias, Width::hidden, pre_norm, kNormBias},
+    {"attn_q.bias", &LayerWeights::query_bias, Width::query, always, kQueryKeyValueBias},
+    {"attn_k.bias", &LayerWeights::key_bias, Width::key_value, always, kQueryKeyValueBias},
+    {"attn_v.bias", &LayerWeights::value_bias, Width::key_value, always, kQueryKeyValueBias},
+    {"attn_q_norm.weight", &LayerWeights::query_norm, Width::query_norm, always, kQueryKeyNorm},
+    {"attn_k_norm.weight", &LayerWeights::key_norm, Width::key_norm, always, kQueryKeyNorm},
+    {"attn_output.bias", &LayerWeights::attention_output_bias, Width::hidden, always,
+     kAttentionOutputBias},
+    {"attn_output_norm.weight", &LayerWeights::attention_residual_norm, Width::hidden,
+     residual_norm},
+    {"attn_output_norm.bias", &LayerWeights::attention_residual_norm_bias, Width::hidden,
+     residual_norm, kNormBias},
     {"post_attention_norm.weight", &LayerWeights::attention_post_norm, Width::hidden, post_norm},
     {"ffn_norm.weight", &LayerWeights::feed_forward_norm, Width::hidden, own_feed_forward_norm},
-    {"ffn_norm.bias", &LayerWeights::feed_forward_norm_bias, Width::hidden, never},
-    {"ffn_gate.bias", &LayerWeights::gate_bias, Width::feed_forward, never},
-    {"ffn_up.bias", &LayerWeights::up_bias, Width::feed_forward, never},
-    {"ffn_down.bias", &LayerWeights::down_bias, Width::hidden, never},
+    {"ffn_norm.bias", &LayerWeights::feed_forward_norm_bias, Width::hidden, own_feed_forward_norm,
+     kNormBias},
+    {"ffn_gate.bias", &LayerWeights::gate_bias, Width::feed_forward, gated, kFeedForwardBias},
+    {"ffn_up.bias", &LayerWeights::up_bias, Width::feed_forward, always, kFeedForwardBias},
+    {"ffn_down.bias", &LayerWeights::down_bias, Width::hidden, always, kFeedForwardBias},
     {"post_ffw_norm.weight", &LayerWeights::feed_forward_post_norm, Width::hidden, post_norm},
+    {"layer_output_norm.weight", &LayerWeights::feed_forward_residual_norm, Width::hidden,
+     residual_norm},
+    {"layer_output_norm.bias", &LayerWeights::feed_forward_residual_norm_bias, Width::hidden,
+     residual_norm, kNormBias},
 };
 
 // Matrices that some files store as one, above each other.
@@ -102,6 +142,12 @@ class Binder {
   Status start(Allocator& allocator) {
     MOTE_TRY(used_.allocate(allocator, file_.tensors().size(), "tensor marks"));
     if (used_.size()) std::memset(used_.data(), 0, used_.size());
+    return kOk;
+  }
+
+  Status table(const char* name, size_t rows, size_t columns, bool needed, Table* out) {
+    MOTE_TRY(matrix(name, rows, columns, needed, &out->matrix));
+    if (*out) out->decode = decode_kernel(kernels_, out->matrix.format);
     return kOk;
   }
 
@@ -142,6 +188,14 @@ class Binder {
                         name, format_info(tensor->format).name);
     *out = reinterpret_cast<const float*>(tensor->data);
     return kOk;
+  }
+
+  // Part of a matrix, with another part behind it.
+  Status check_part(const char* name, const Matrix& part) const {
+    if (!is_packed(part.format) || part.rows % quant::kPackedRows == 0) return kOk;
+    return file_error(file_, MOTE_ERROR_UNSUPPORTED,
+                      "tensor %s: %s: expected parts of whole tiles of %zu rows, found one of %zu",
+                      name, format_info(part.format).name, quant::kPackedRows, part.rows);
   }
 
   // Warns of tensors that nothing has read.
@@ -186,25 +240,109 @@ Status bind_fused(Binder& binder, const Spec& spec, uint32_t layer, const FusedR
     matrix = whole;
     matrix.rows = width(spec, row.rows[i]);
     whole.data += matrix.rows * row_bytes(whole.format, whole.columns);
+    if (i + 1 < row.count) MOTE_TRY(binder.check_part(name, matrix));
   }
   return kOk;
 }
 
-Status bind_layer(Binder& binder, const Spec& spec, uint32_t layer, LayerWeights* weights) {
+Status bind_layer(Binder& binder, const Spec& spec, const LayerSpec& layer, LayerWeights* weights) {
   char name[64];
-  MOTE_TRY(bind_fused(binder, spec, layer, kFused[0], "attn_q.weight", weights));
-  if (spec.gated) MOTE_TRY(bind_fused(binder, spec, layer, kFused[1], "ffn_gate.weight", weights));
+  const uint32_t block = layer.block;
+  MOTE_TRY(bind_fused(binder, spec, block, kFused[0], "attn_q.weight", weights));
+  if (spec.gated) MOTE_TRY(bind_fused(binder, spec, block, kFused[1], "ffn_gate.weight", weights));
   for (const MatrixRow& row : kMatrices) {
     if (weights->*row.member) continue;
-    std::snprintf(name, sizeof name, "blk.%u.%s", layer, row.name);
-    MOTE_TRY(binder.matrix(name, width(spec, row.rows), width(spec, row.columns), row.needed(spec),
-                           &(weights->*row.member)));
+    std::snprintf(name, sizeof name, "blk.%u.%s", block, row.name);
+    MOTE_TRY(binder.matrix(name, width(spec, row.rows), width(spec, row.columns),
+                           row.needed(spec, layer), &(weights->*row.member)));
   }
   for (const VectorRow& row : kVectors) {
-    std::snprintf(name, sizeof name, "blk.%u.%s", layer, row.name);
-    MOTE_TRY(binder.vector(name, width(spec, row.size), row.needed(spec), &(weights->*row.member)));
+    std::snprintf(name, sizeof name, "blk.%u.%s", block, row.name);
+    MOTE_TRY(binder.vector(name, width(spec, row.size), row.needed(spec, layer),
+                           &(weights->*row.member)));
   }
   return kOk;
+}
+
+// Of a part that is not always there a file has all tensors or none.
+Status check_parts(const GgufFile& file, const Spec& spec, const HeapArray<LayerWeights>& layers) {
+  struct Place {
+    const VectorRow* row = nullptr;
+    uint32_t block = 0;
+  } with[8], without[8];  // by the bit of Part
+  for (uint32_t i = 0; i < spec.layers; ++i) {
+    for (const VectorRow& row : kVectors) {
+      if (row.part == 0 || !row.applies(spec, spec.layer[i])) continue;
+      const int bit = __builtin_ctz(row.part);
+      Place& place = layers[i].*row.member ? with[bit] : without[bit];
+      if (!place.row) place = {&row, spec.layer[i].block};
+      if (with[bit].row && without[bit].row)
+        return file_error(file, MOTE_ERROR_BAD_FILE,
+                          "tensor blk.%u.%s is missing: there is blk.%u.%s, and they are there "
+                          "together or not at all",
+                          without[bit].block, without[bit].row->name, with[bit].block,
+                          with[bit].row->name);
+    }
+  }
+  return kOk;
+}
+
+Status bind_head(Binder& binder, const Spec& spec, HeadWeights* head) {
+  const HeadSpec& h = spec.head;
+  if (h.dense) {
+    const bool norm = h.kind == HeadKind::masked_lm || (spec.always & kHeadNorm);
+    MOTE_TRY(binder.matrix("cls.weight", h.width, spec.hidden, true, &head->dense));
+    MOTE_TRY(binder.vector("cls.bias", h.width, (spec.always & kHeadBias) != 0, &head->dense_bias));
+    MOTE_TRY(binder.vector("cls.norm.weight", h.width, norm, &head->norm));
+    MOTE_TRY(binder.vector("cls.norm.bias", h.width, norm && (spec.always & kNormBias),
+                           &head->norm_bias));
+  }
+  const char* output = h.kind == HeadKind::classify ? "cls.output"
+                       : h.kind == HeadKind::tag    ? "tag.output"
+                       : h.kind == HeadKind::answer ? "qa.output"
+                                                    : nullptr;
+  if (!output) return kOk;
+  char name[64];
+  std::snprintf(name, sizeof name, "%s.weight", output);
+  MOTE_TRY(binder.matrix(name, h.labels, h.width, true, &head->output));
+  std::snprintf(name, sizeof name, "%s.bias", output);
+  return binder.vector(name, h.labels, true, &head->output_bias);
+}
+
+Status bind_embeddings(Binder& binder, const Spec& spec, Weights* w) {
+  const size_t width = spec.embedding_width;
+  MOTE_TRY(binder.table("token_embd.weight", spec.vocabulary, width, true, &w->embedding));
+  if (spec.position == Position::learned)
+    MOTE_TRY(
+        binder.table("position_embd.weight", spec.context, width, true, &w->position_embedding));
+  if (spec.token_types)
+    MOTE_TRY(binder.table("token_types.weight", spec.token_types, width, true,
+                          &w->token_type_embedding));
+  MOTE_TRY(binder.vector("token_embd_norm.weight", width, spec.embedding_norm, &w->embedding_norm));
+  MOTE_TRY(binder.vector("token_embd_norm.bias", width,
+                         spec.embedding_norm && (spec.always & kNormBias),
+                         &w->embedding_norm_bias));
+  const bool projected = width != spec.hidden || (spec.always & kEmbeddingProjection);
+  MOTE_TRY(binder.matrix("token_embd_projection.weight", spec.hidden, width, projected,
+                         &w->embedding_projection));
+  return binder.vector("token_embd_projection.bias", spec.hidden, bool(w->embedding_projection),
+                       &w->embedding_projection_bias);
+}
+
+Status bind_output(Binder& binder, const Spec& spec, Weights* w) {
+  // Sums that are normed need no norm at the end.
+  const bool norm = spec.norm_place != NormPlace::residual;
+  MOTE_TRY(binder.vector("output_norm.weight", spec.hidden, norm, &w->output_norm));
+  MOTE_TRY(binder.vector("output_norm.bias", spec.hidden, norm && (spec.always & kNormBias),
+                         &w->output_norm_bias));
+  const bool masked = spec.head.kind == HeadKind::masked_lm;
+  if (!spec.causal && !masked) return kOk;
+  MOTE_TRY(
+      binder.matrix("output.weight", spec.vocabulary, spec.embedding_width, false, &w->output));
+  if (!w->output) w->output = w->embedding.matrix;
+  if (!masked) return kOk;
+  return binder.vector("output.bias", spec.vocabulary, (spec.always & kHeadBias) != 0,
+                       &w->output_bias);
 }
 
 }  // namespace
@@ -214,19 +352,19 @@ Status Weights::bind(const GgufFile& file, const Spec& spec, const Kernels& kern
   Binder binder(file, kernels);
   MOTE_TRY(binder.start(allocator));
   MOTE_TRY(layers.allocate(allocator, spec.layers, "layers"));
-  MOTE_TRY(binder.matrix("token_embd.weight", spec.vocabulary, spec.hidden, true, &embedding));
-  decode_embedding = decode_kernel(kernels, embedding.format);
-  MOTE_TRY(binder.vector("output_norm.weight", spec.hidden, spec.norm_place != NormPlace::post,
-                         &output_norm));
-  MOTE_TRY(binder.vector("output_norm.bias", spec.hidden, false, &output_norm_bias));
-  MOTE_TRY(binder.matrix("output.weight", spec.vocabulary, spec.hidden, false, &output));
-  if (!output) output = embedding;
+  MOTE_TRY(bind_embeddings(binder, spec, this));
+  MOTE_TRY(bind_output(binder, spec, this));
+  MOTE_TRY(bind_head(binder, spec, &head));
   if (spec.position == Position::rope)
     MOTE_TRY(binder.vector("rope_freqs.weight", spec.rope[0].dimensions / 2, false, &rope_factors));
+  if (spec.relative_buckets)
+    MOTE_TRY(
+        binder.table("attn_rel_b.weight", spec.relative_buckets, spec.heads, true, &relative_bias));
   for (uint32_t i = 0; i < spec.layers; ++i) {
     layers[i] = LayerWeights{};
-    MOTE_TRY(bind_layer(binder, spec, i, &layers[i]));
+    MOTE_TRY(bind_layer(binder, spec, spec.layer[i], &layers[i]));
   }
+  MOTE_TRY(check_parts(file, spec, layers));
   parameters = 0;
   for (const Tensor& tensor : file.tensors()) parameters += tensor.values();
   binder.report(log);

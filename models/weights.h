@@ -34,21 +34,55 @@ struct LayerWeights {
   Matrix attention_output;                                 // [hidden][heads * head_dim]
   const float* attention_output_bias = nullptr;            // [hidden]
   const float* attention_post_norm = nullptr;              // [hidden]
+  const float* attention_residual_norm = nullptr;          // [hidden]
+  const float* attention_residual_norm_bias = nullptr;     // [hidden]
   const float* feed_forward_norm = nullptr;                // [hidden]
   const float* feed_forward_norm_bias = nullptr;           // [hidden]
   Matrix gate, up;                                         // [feed_forward][hidden]
   const float *gate_bias = nullptr, *up_bias = nullptr;
-  Matrix down;                                    // [hidden][feed_forward]
-  const float* down_bias = nullptr;               // [hidden]
-  const float* feed_forward_post_norm = nullptr;  // [hidden]
+  Matrix down;                                             // [hidden][feed_forward]
+  const float* down_bias = nullptr;                        // [hidden]
+  const float* feed_forward_post_norm = nullptr;           // [hidden]
+  const float* feed_forward_residual_norm = nullptr;       // [hidden]
+  const float* feed_forward_residual_norm_bias = nullptr;  // [hidden]
+};
+
+// A matrix whose rows are looked up.
+struct Table {
+  Matrix matrix;
+  DecodeKernel decode = nullptr;
+
+  // y: [matrix.columns]
+  void look_up(size_t row, float* y) const {
+    decode(y, matrix.data, matrix.rows, matrix.columns, row);
+  }
+
+  explicit operator bool() const { return bool(matrix); }
+};
+
+// See HeadSpec.
+struct HeadWeights {
+  Matrix dense;  // [width][hidden]
+  const float* dense_bias = nullptr;
+  const float *norm = nullptr, *norm_bias = nullptr;  // [width]
+  Matrix output;                                      // [labels][width]
+  const float* output_bias = nullptr;
 };
 
 struct Weights {
-  Matrix embedding;  // [vocabulary][hidden]
-  DecodeKernel decode_embedding = nullptr;
+  Table embedding;                        // [vocabulary][embedding_width]
+  Table position_embedding;               // [context][embedding_width]
+  Table token_type_embedding;             // [token_types][embedding_width]
+  const float* embedding_norm = nullptr;  // [embedding_width]
+  const float* embedding_norm_bias = nullptr;
+  Matrix embedding_projection;  // [hidden][embedding_width]
+  const float* embedding_projection_bias = nullptr;
   const float* output_norm = nullptr;  // [hidden]
   const float* output_norm_bias = nullptr;
-  Matrix output;  // [vocabulary][hidden]; the embedding where the file ties them
+  Matrix output;  // [vocabulary][embedding_width]; the embedding where the file ties them
+  const float* output_bias = nullptr;
+  Table relative_bias;  // [relative_buckets][heads]
+  HeadWeights head;
   const float* rope_factors = nullptr;  // [rope dimensions / 2]
   HeapArray<LayerWeights> layers;
   uint64_t parameters = 0;

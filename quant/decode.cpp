@@ -26,9 +26,9 @@ float multiply_add(float a, float b, float c, bool fused) {
   return fused ? std::fma(a, b, c) : a * b + c;
 }
 
-// What 32 columns of a block add to a sum: see linear_output. scaled_sum is null for refined ones.
-float add_run(const Levels& levels, size_t run, const int8_t* q, float scale,
-              const float* scaled_sum, float sum, bool fused) {
+// What 32 columns of a block add to a sum: see linear_output.
+float add_run(const Levels& levels, size_t run, const int8_t* q, float scale, float scaled_sum,
+              float sum, bool fused) {
   int32_t dot = 0, half_sums[2] = {0, 0};
   const bool halves = levels.group == 16;
   for (size_t i = 0; i < 32; ++i) {
@@ -39,7 +39,7 @@ float add_run(const Levels& levels, size_t run, const int8_t* q, float scale,
   const float d = halves ? levels.block_scale : levels.scale[run];
   sum = multiply_add(static_cast<float>(dot) * scale, d, sum, fused);
   if (!levels.has_offset) return sum;
-  if (!halves) return scaled_sum ? multiply_add(levels.offset[run], *scaled_sum, sum, fused) : sum;
+  if (!halves) return multiply_add(levels.offset[run], scaled_sum, sum, fused);
   for (size_t h = 0; h < 2; ++h)
     sum = multiply_add(levels.offset[run * 2 + h], static_cast<float>(half_sums[h]) * scale, sum,
                        fused);
@@ -82,21 +82,33 @@ float linear_output(Format format, const uint8_t* row, size_t columns, const flo
   Levels levels;
   for (size_t b = 0; b < columns / 32; ++b) {
     if (b % runs == 0) unpack(format, row + b / runs * info.bytes, &levels);
-    sum = add_run(levels, b % runs, q + b * 32, scale[b], &scaled_sum[b], sum, fused);
+    sum = add_run(levels, b % runs, q + b * 32, scale[b], scaled_sum[b], sum, fused);
   }
   return sum;
 }
 
-float linear_refinement(Format format, const uint8_t* row, size_t refined, const uint32_t* block,
-                        const int8_t* refined_q, const float* step, bool fused) {
+float linear_outliers(Format format, const uint8_t* row, size_t outliers, const uint32_t* group,
+                      const int8_t* outlier_q, const float* outlier_scale, bool fused) {
   assert(can_unpack(format));
   const FormatInfo& info = format_info(format);
-  const size_t runs = info.values / 32;
+  const size_t groups = info.values / 4;  // of a block
   float sum = 0.0f;
   Levels levels;
-  for (size_t n = 0; n < refined; ++n) {
-    unpack(format, row + block[n] / runs * info.bytes, &levels);
-    sum = add_run(levels, block[n] % runs, refined_q + n * 32, step[n], nullptr, sum, fused);
+  for (size_t n = 0; n < outliers; ++n) {
+    unpack(format, row + group[n] / groups * info.bytes, &levels);
+    const size_t first = group[n] % groups * 4, half = first / 16;
+    const bool halves = levels.group == 16;
+    int32_t dot = 0, total = 0;
+    for (size_t i = 0; i < 4; ++i) {
+      dot += levels.level[first + i] * outlier_q[4 * n + i];
+      total += outlier_q[4 * n + i];
+    }
+    if (halves) dot *= levels.multiplier[half];
+    const float d = halves ? levels.block_scale : levels.scale[first / 32];
+    sum = multiply_add(static_cast<float>(dot) * outlier_scale[n], d, sum, fused);
+    if (halves && levels.has_offset)
+      sum = multiply_add(levels.offset[half], static_cast<float>(total) * outlier_scale[n], sum,
+                         fused);
   }
   return sum;
 }

@@ -1,103 +1,179 @@
+// Values to blocks: a search for the best Fit, and its bytes in each format.
 #include <cassert>
-#include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "quant/fit.h"
 #include "quant/quant.h"
 
 namespace mote::quant {
 namespace {
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
-// 1 / scale, or 0 where there is none: all levels are then 0, and the scale rounds to 0 in float16
-// as well.
-float inverse(float scale) {
-  const float result = scale != 0.0f ? 1.0f / scale : 0.0f;
-  return std::isfinite(result) ? result : 0.0f;
+constexpr FitShape integers(int groups, int group, int least, int greatest) {
+  return {groups, group, least, greatest, false, 1, 1, 0};
 }
 
-bool all_finite(const float* x) {
-  for (int i = 0; i < 32; ++i)
-    if (!std::isfinite(x[i])) return false;
-  return true;
-}
+constexpr FitShape kQ4_0 = integers(1, 32, -8, 7), kQ5_0 = integers(1, 32, -16, 15),
+                   kQ8_0 = integers(1, 32, -127, 127);
+constexpr FitShape kQ4_1 = {1, 32, 0, 15, false, 1, 1, 1}, kQ5_1 = {1, 32, 0, 31, false, 1, 1, 1};
+constexpr FitShape kIq4Nl = {1, 32, 0, 15, true, 1, 1, 0};
+constexpr FitShape kQ2K = {16, 16, 0, 3, false, 0, 15, 15};
+constexpr FitShape kQ3K = {16, 16, -4, 3, false, -32, 31, 0};
+constexpr FitShape kQ4K = {8, 32, 0, 15, false, 0, 63, 63};
+constexpr FitShape kQ5K = {8, 32, 0, 31, false, 0, 63, 63};
+constexpr FitShape kQ6K = {16, 16, -32, 31, false, -128, 127, 0};
+constexpr FitShape kIq4Xs = {8, 32, 0, 15, true, -32, 31, 0};
 
-// Truncates, at most 15. For values >= 0.
-uint8_t nibble(float value) {
-  const int level = static_cast<int>(value);
-  return static_cast<uint8_t>(level < 15 ? level : 15);
-}
-
-// The value of the largest magnitude becomes level -8 exactly, so that all 16 levels are of use.
-void encode_block(const float* x, BlockQ4_0* out) {
-  float largest = 0.0f;
-  for (int i = 0; i < 32; ++i)
-    if (std::fabs(x[i]) > std::fabs(largest)) largest = x[i];
-  const float scale = largest / -8.0f, factor = inverse(scale);
-  out->scale = f32_to_f16(scale);
+// Level i shifted to 0 .. 15 (its lower 4 bits), two to a byte: i and i + 16.
+void pack_nibbles(const Fit& fit, int shift, uint8_t (&low)[16]) {
   for (int j = 0; j < 16; ++j)
-    out->low[j] = nibble(x[j] * factor + 8.5f) | nibble(x[j + 16] * factor + 8.5f) << 4;
+    low[j] = static_cast<uint8_t>(((fit.level[j] + shift) & 15) | ((fit.level[j + 16] + shift) & 15)
+                                                                      << 4);
 }
 
-// Level 0 is the least value and level 15 the greatest.
-void encode_block(const float* x, BlockQ4_1* out) {
-  float low = x[0], high = x[0];
-  for (int i = 1; i < 32; ++i) {
-    low = x[i] < low ? x[i] : low;
-    high = x[i] > high ? x[i] : high;
-  }
-  const float scale = (high - low) / 15.0f, factor = inverse(scale);
-  out->scale = f32_to_f16(scale);
-  out->minimum = f32_to_f16(low);
-  if (!std::isfinite(scale)) {  // high - low overflowed
-    out->scale = f32_to_f16(kNaN);
-    std::memset(out->low, 0, sizeof(out->low));
-    return;
-  }
-  for (int j = 0; j < 16; ++j)
-    out->low[j] = nibble((x[j] - low) * factor + 0.5f) | nibble((x[j + 16] - low) * factor + 0.5f)
-                                                             << 4;
+void pack_fifth_bits(const Fit& fit, int shift, uint8_t (&high)[4]) {
+  for (int i = 0; i < 32; ++i)
+    high[i / 8] |= static_cast<uint8_t>(((fit.level[i] + shift) >> 4 & 1) << i % 8);
 }
 
-// The largest magnitude becomes level 127 or -127; ties are rounded away from zero.
-void encode_block(const float* x, BlockQ8_0* out) {
-  float largest = 0.0f;
-  for (int i = 0; i < 32; ++i) largest = std::fabs(x[i]) > largest ? std::fabs(x[i]) : largest;
-  const float scale = largest / 127.0f, factor = inverse(scale);
-  out->scale = f32_to_f16(scale);
-  for (int i = 0; i < 32; ++i) out->q[i] = static_cast<int8_t>(std::round(x[i] * factor));
+// A minimum is added in these, and subtracted in a Fit.
+uint16_t negated(uint16_t half) { return half ^ 0x8000; }
+
+void pack(const Fit& fit, BlockQ4_0* out) {
+  out->scale = fit.scale;
+  pack_nibbles(fit, 8, out->low);
+}
+
+void pack(const Fit& fit, BlockQ4_1* out) {
+  out->scale = fit.scale;
+  out->minimum = negated(fit.minimum);
+  pack_nibbles(fit, 0, out->low);
+}
+
+void pack(const Fit& fit, BlockQ5_0* out) {
+  out->scale = fit.scale;
+  pack_nibbles(fit, 16, out->low);
+  pack_fifth_bits(fit, 16, out->high);
+}
+
+void pack(const Fit& fit, BlockQ5_1* out) {
+  out->scale = fit.scale;
+  out->minimum = negated(fit.minimum);
+  pack_nibbles(fit, 0, out->low);
+  pack_fifth_bits(fit, 0, out->high);
+}
+
+void pack(const Fit& fit, BlockQ8_0* out) {
+  out->scale = fit.scale;
+  std::memcpy(out->q, fit.level, sizeof out->q);
+}
+
+void pack(const Fit& fit, BlockIq4Nl* out) {
+  out->scale = fit.scale;
+  pack_nibbles(fit, 0, out->low);
+}
+
+// The lower two bits, as unpack() reads them.
+void pack_pairs(const Fit& fit, int shift, uint8_t (&low)[64]) {
+  for (int i = 0; i < 256; ++i)
+    low[i / 128 * 32 + i % 32] |=
+        static_cast<uint8_t>(((fit.level[i] + shift) & 3) << i % 128 / 32 * 2);
+}
+
+void pack(const Fit& fit, BlockQ2K* out) {
+  out->scale = fit.scale;
+  out->minimum = fit.minimum;
+  for (int g = 0; g < 16; ++g)
+    out->scales[g] = static_cast<uint8_t>(fit.multiplier[g] | fit.minimum_multiplier[g] << 4);
+  pack_pairs(fit, 0, out->low);
+}
+
+void pack(const Fit& fit, BlockQ3K* out) {
+  out->scale = fit.scale;
+  for (int g = 0; g < 16; ++g) {
+    const int multiplier = fit.multiplier[g] + 32;
+    out->scales[g % 8] |= static_cast<uint8_t>((multiplier & 15) << g / 8 * 4);
+    out->scales[8 + g % 4] |= static_cast<uint8_t>(multiplier >> 4 << g / 4 * 2);
+  }
+  pack_pairs(fit, 4, out->low);
+  for (int i = 0; i < 256; ++i)
+    out->high[i % 32] |= static_cast<uint8_t>(((fit.level[i] + 4) >> 2) << i / 32);
+}
+
+void pack_group_scales(const Fit& fit, uint8_t (&scales)[12]) {
+  for (int g = 0; g < 4; ++g) {
+    scales[g] = static_cast<uint8_t>(fit.multiplier[g] | fit.multiplier[g + 4] >> 4 << 6);
+    scales[g + 4] =
+        static_cast<uint8_t>(fit.minimum_multiplier[g] | fit.minimum_multiplier[g + 4] >> 4 << 6);
+    scales[g + 8] = static_cast<uint8_t>((fit.multiplier[g + 4] & 15) |
+                                         (fit.minimum_multiplier[g + 4] & 15) << 4);
+  }
+}
+
+// Nibbles of each 64 values in 32 bytes, the first 32 low.
+void pack_low_nibbles(const Fit& fit, uint8_t (&low)[128]) {
+  for (int i = 0; i < 256; ++i)
+    low[i / 64 * 32 + i % 32] |= static_cast<uint8_t>((fit.level[i] & 15) << i / 32 % 2 * 4);
+}
+
+void pack(const Fit& fit, BlockQ4K* out) {
+  out->scale = fit.scale;
+  out->minimum = fit.minimum;
+  pack_group_scales(fit, out->scales);
+  pack_low_nibbles(fit, out->low);
+}
+
+void pack(const Fit& fit, BlockQ5K* out) {
+  out->scale = fit.scale;
+  out->minimum = fit.minimum;
+  pack_group_scales(fit, out->scales);
+  pack_low_nibbles(fit, out->low);
+  for (int i = 0; i < 256; ++i)
+    out->high[i % 32] |= static_cast<uint8_t>((fit.level[i] >> 4) << i / 32);
+}
+
+void pack(const Fit& fit, BlockQ6K* out) {
+  out->scale = fit.scale;
+  for (int g = 0; g < 16; ++g) out->scales[g] = static_cast<int8_t>(fit.multiplier[g]);
+  for (int i = 0; i < 256; ++i) {
+    const int half = i / 128, within = i % 128, level = fit.level[i] + 32;
+    out->low[half * 64 + within % 64] |= static_cast<uint8_t>((level & 15) << within / 64 * 4);
+    out->high[half * 32 + within % 32] |= static_cast<uint8_t>(level >> 4 << within / 32 * 2);
+  }
+}
+
+void pack(const Fit& fit, BlockIq4Xs* out) {
+  out->scale = fit.scale;
+  for (int g = 0; g < 8; ++g) {
+    const int multiplier = fit.multiplier[g] + 32;
+    out->scales_low[g / 2] |= static_cast<uint8_t>((multiplier & 15) << g % 2 * 4);
+    out->scales_high |= static_cast<uint16_t>(multiplier >> 4 << 2 * g);
+  }
+  for (int i = 0; i < 256; ++i)
+    out->low[i / 32 * 16 + i % 16] |= static_cast<uint8_t>(fit.level[i] << i / 16 % 2 * 4);
 }
 
 template <class Block>
-void encode_blocks(const float* x, size_t count, uint8_t* out) {
-  for (size_t at = 0; at < count; at += 32, out += sizeof(Block)) {
+void encode_blocks(const FitShape& shape, const float* x, size_t count, const float* importance,
+                   uint8_t* out) {
+  const size_t values = static_cast<size_t>(shape.groups) * static_cast<size_t>(shape.group);
+  for (size_t at = 0; at < count; at += values, out += sizeof(Block)) {
     Block block{};
-    if (all_finite(x + at))
-      encode_block(x + at, &block);
+    Fit fit;
+    if (fit_block(shape, x + at, importance ? importance + at : nullptr, &fit))
+      pack(fit, &block);
     else
-      block.scale = f32_to_f16(kNaN);
-    std::memcpy(out, &block, sizeof(block));
+      block.scale = f32_to_f16(std::numeric_limits<float>::quiet_NaN());
+    std::memcpy(out, &block, sizeof block);
   }
 }
 
 }  // namespace
 
-bool can_encode(Format format) {
-  switch (format) {
-    case Format::f32:
-    case Format::f16:
-    case Format::bf16:
-    case Format::q4_0:
-    case Format::q4_1:
-    case Format::q8_0:
-      return true;
-    default:
-      return false;
-  }
-}
+bool can_encode(Format format) { return can_decode(format); }
 
-void encode(Format format, const float* values, size_t count, uint8_t* out) {
+void encode(Format format, const float* values, size_t count, uint8_t* out,
+            const float* importance) {
   assert(can_encode(format));
   switch (format) {
     case Format::f32:
@@ -112,80 +188,31 @@ void encode(Format format, const float* values, size_t count, uint8_t* out) {
       }
       return;
     case Format::q4_0:
-      return encode_blocks<BlockQ4_0>(values, count, out);
+      return encode_blocks<BlockQ4_0>(kQ4_0, values, count, importance, out);
     case Format::q4_1:
-      return encode_blocks<BlockQ4_1>(values, count, out);
+      return encode_blocks<BlockQ4_1>(kQ4_1, values, count, importance, out);
+    case Format::q5_0:
+      return encode_blocks<BlockQ5_0>(kQ5_0, values, count, importance, out);
+    case Format::q5_1:
+      return encode_blocks<BlockQ5_1>(kQ5_1, values, count, importance, out);
     case Format::q8_0:
-      return encode_blocks<BlockQ8_0>(values, count, out);
+      return encode_blocks<BlockQ8_0>(kQ8_0, values, count, importance, out);
+    case Format::q2_k:
+      return encode_blocks<BlockQ2K>(kQ2K, values, count, importance, out);
+    case Format::q3_k:
+      return encode_blocks<BlockQ3K>(kQ3K, values, count, importance, out);
+    case Format::q4_k:
+      return encode_blocks<BlockQ4K>(kQ4K, values, count, importance, out);
+    case Format::q5_k:
+      return encode_blocks<BlockQ5K>(kQ5K, values, count, importance, out);
+    case Format::q6_k:
+      return encode_blocks<BlockQ6K>(kQ6K, values, count, importance, out);
+    case Format::iq4_nl:
+      return encode_blocks<BlockIq4Nl>(kIq4Nl, values, count, importance, out);
+    case Format::iq4_xs:
+      return encode_blocks<BlockIq4Xs>(kIq4Xs, values, count, importance, out);
     default:
       return;
-  }
-}
-
-void quantize_activations(const float* x, size_t columns, int8_t* q, float* scale,
-                          float* scaled_sum, int32_t* sum16) {
-  for (size_t b = 0; b < columns / 32; ++b) {
-    const float* block = x + b * 32;
-    float largest = 0.0f;
-    for (int i = 0; i < 32; ++i) largest = std::fmax(largest, std::fabs(block[i]));
-    const float factor = 127.0f / largest;
-    const bool finite = all_finite(block), zero = !std::isfinite(factor);
-    int32_t sums[2] = {0, 0};
-    for (int i = 0; i < 32; ++i) {
-      int level = 0;
-      if (finite && !zero) {
-        level = static_cast<int>(std::nearbyint(block[i] * factor));
-        level = level > 127 ? 127 : level < -127 ? -127 : level;
-      }
-      q[b * 32 + i] = static_cast<int8_t>(level);
-      sums[i / 16] += level;
-    }
-    scale[b] = !finite ? kNaN : zero ? 0.0f : largest / 127.0f;
-    scaled_sum[b] = scale[b] * static_cast<float>(sums[0] + sums[1]);
-    sum16[b * 2] = sums[0];
-    sum16[b * 2 + 1] = sums[1];
-  }
-}
-
-namespace {
-
-uint32_t truncated(float scale) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &scale, sizeof bits);
-  return bits >> 12;
-}
-
-}  // namespace
-
-void refine_activations(const float* x, size_t columns, const int8_t* q, const float* scale,
-                        float* scaled_sum, size_t refined, uint32_t* block, int8_t* refined_q,
-                        float* step, int32_t* sum16) {
-  const size_t blocks = columns / 32;
-  assert(refined <= blocks && blocks <= 4096);
-  size_t n = 0;
-  for (size_t b = 0; b < blocks; ++b) {
-    size_t before = 0;  // blocks that come first
-    for (size_t other = 0; other < blocks; ++other)
-      before += truncated(scale[other]) > truncated(scale[b]) ||
-                (truncated(scale[other]) == truncated(scale[b]) && other < b);
-    if (before >= refined) continue;
-    block[n] = static_cast<uint32_t>(b);
-    step[n] = scale[b] > 0x1p-100f ? scale[b] / 254.0f : 0.0f;
-    const float factor = step[n] > 0.0f ? 1.0f / step[n] : 0.0f;
-    int32_t sums[2] = {0, 0};
-    for (size_t i = 0; i < 32 && factor > 0.0f; ++i) {
-      const float product = static_cast<float>(q[b * 32 + i]) * scale[b];
-      const float rest = (x[b * 32 + i] - product) * factor;
-      const auto level =
-          static_cast<int8_t>(std::nearbyint(std::fmin(std::fmax(rest, -127.0f), 127.0f)));
-      refined_q[n * 32 + i] = level;
-      sums[i / 16] += level;
-    }
-    if (factor == 0.0f) std::memset(refined_q + n * 32, 0, 32);
-    scaled_sum[b] += step[n] * static_cast<float>(sums[0] + sums[1]);
-    sum16[n * 2] = sums[0];
-    sum16[n * 2 + 1] = sums[1];
-    ++n;
   }
 }
 

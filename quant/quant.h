@@ -25,11 +25,14 @@ bool can_unpack(Format format);
 // Takes one block apart into integers and scales.
 void unpack(Format format, const uint8_t* block, Levels* levels);
 
-// Whether encode() knows the format: f32, f16, bf16, q4_0, q4_1, q8_0.
+// Whether encode() knows the format: all that decode() knows.
 bool can_encode(Format format);
-// count: whole blocks. The scale choice of each format is said at its function in encode.cpp. A
-// block with a NaN or an infinity gets the scale NaN, so that it shows.
-void encode(Format format, const float* values, size_t count, uint8_t* out);
+// count: whole blocks. Block formats: scales, minimums and levels of each block are searched for
+// together, so that the sum of importance * (value - decoded)^2 is small; importance: [count], >=
+// 0, null: all equal. A block with a NaN or an infinity gets the scale NaN, so that it shows; a
+// scale beyond float16 becomes the greatest one. The same bytes on every machine.
+void encode(Format format, const float* values, size_t count, uint8_t* out,
+            const float* importance = nullptr);
 
 // Activations of one token: per 32 values scale = max|x| / 127 and q = nearest even of x * (127 /
 // max|x|), within ±127. sum16: sums of 16 q; scaled_sum: scale * (sum of the 32 q). A block of
@@ -39,14 +42,17 @@ void encode(Format format, const float* values, size_t count, uint8_t* out);
 void quantize_activations(const float* x, size_t columns, int8_t* q, float* scale,
                           float* scaled_sum, int32_t* sum16);
 
-// A second int8 vector for the `refined` blocks of one token with the largest scales (the first of
-// equal ones; scales count as equal where sign, exponent and the first 11 bits of the mantissa
-// are), in ascending order: step = scale / 254 and refined_q = nearest even of (x - scale * q) /
-// step, within ±127. A block whose scale is at most 2^-100 or NaN has step 0. scaled_sum is
-// updated: + step * (sum of the 32 refined_q). refined <= columns / 32 <= 4096.
-void refine_activations(const float* x, size_t columns, const int8_t* q, const float* scale,
-                        float* scaled_sum, size_t refined, uint32_t* block, int8_t* refined_q,
-                        float* step, int32_t* sum16);
+// A second int8 vector for the outliers of one token, of what quantize_activations() made of x. Of
+// a block with the largest magnitude M in a group of 4 columns (the first of equal ones) and m the
+// largest of the other groups, that group is an outlier where (M - m) * (M + m) * 2 blocks > T, T
+// being the sum of the M * M: eight sums over every eighth block, added 4 by 4, 2 by 2 and 1 by 1
+// (so not where a value of the row is no number). In ascending order: group = column / 4,
+// outlier_scale = M / 127, outlier_q = nearest even of x * (127 / M); the block then gets scale =
+// max(m, M / 254) / 127, q = nearest even of 127 / max(m, M / 254) times what is left of x, its
+// sums, and scaled_sum = scale * (sum of q) + outlier_scale * (sum of outlier_q). Returns the
+// number of outliers, at most columns / 32.
+size_t separate_outliers(const float* x, size_t columns, int8_t* q, float* scale, float* scaled_sum,
+                         int32_t* sum16, uint32_t* group, int8_t* outlier_q, float* outlier_scale);
 
 // One output of a linear layer in the canonical order of sums, from oracle values: what every
 // kernel must give. row: `columns` weights in the format. For float formats x are the f32
@@ -56,8 +62,8 @@ void refine_activations(const float* x, size_t columns, const int8_t* q, const f
 float linear_output(Format format, const uint8_t* row, size_t columns, const float* x,
                     const int8_t* q, const float* scale, const float* scaled_sum,
                     bool fused = true);
-// What the refined blocks add to it (block formats), an accumulator of its own.
-float linear_refinement(Format format, const uint8_t* row, size_t refined, const uint32_t* block,
-                        const int8_t* refined_q, const float* step, bool fused = true);
+// What the outliers add to it (block formats), an accumulator of its own.
+float linear_outliers(Format format, const uint8_t* row, size_t outliers, const uint32_t* group,
+                      const int8_t* outlier_q, const float* outlier_scale, bool fused = true);
 
 }  // namespace mote::quant

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,12 +17,30 @@ std::string one_line(std::string text) {
   return text;
 }
 
-// Help says N and X where CLI11 says UINT and FLOAT.
+int output_error = 0;  // errno of the first time that stdout could not be flushed
+
+bool flush_output() {
+  errno = 0;
+  if (std::fflush(stdout) == 0) return true;
+  if (output_error == 0) output_error = errno;
+  return false;
+}
+
+// Help says N and X where CLI11 says UINT and FLOAT; it takes an empty text for 0, we do not.
 void name_types(CLI::App& app) {
+  const CLI::Validator some(
+      [](std::string& value) {
+        if (value.empty()) return std::string("expected a number, found nothing");
+        const bool none = std::isnan(std::strtod(value.c_str(), nullptr));
+        return none ? "expected a number, found " + value : std::string();
+      },
+      "");
   for (CLI::Option* option : app.get_options()) {
     const std::string type = option->get_type_name();
-    if (type == "UINT" || type == "INT") option->type_name("N");
-    if (type == "FLOAT") option->type_name("X");
+    const bool whole = type == "UINT" || type == "INT";
+    if (!whole && type != "FLOAT") continue;
+    option->type_name(whole ? "N" : "X");
+    option->check(some);
   }
 }
 
@@ -95,18 +114,20 @@ void print(const std::string& text) {
     throw Failure(std::string("stdout: cannot write: ") + std::strerror(errno));
 }
 
-void print_json(const Json& json) {
-  print(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+std::string json_line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+void print_json(const Json& json) { print(json_line(json)); }
+
 void finish_output() {
-  errno = 0;
-  if (std::fflush(stdout) != 0 || std::ferror(stdout))
-    throw Failure(std::string("stdout: cannot write: ") + std::strerror(errno));
+  if (!flush_output() || std::ferror(stdout))
+    throw Failure(std::string("stdout: cannot write: ") +
+                  std::strerror(output_error ? output_error : EIO));
 }
 
 void complain(const std::string& message) {
-  std::fflush(stdout);
+  (void)flush_output();
   std::fprintf(stderr, "mote: %s\n", one_line(message).c_str());
 }
 

@@ -48,6 +48,8 @@ CLI::Validator one_of(std::vector<std::string> values);
 // A number within [least, most], or a usage error that names the option.
 void check_range(const char* option, double value, double least, double most);
 
+// JSON as a line. Texts that are not UTF-8 get U+FFFD.
+std::string json_line(const Json& json);
 // One line of JSON on stdout. Texts that are not UTF-8 get U+FFFD.
 void print_json(const Json& json);
 // To stdout; throws Failure when it cannot be written.

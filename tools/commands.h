@@ -8,6 +8,11 @@ namespace mote::tool {
 
 int run_generate(const Arguments& arguments);
 int run_chat(const Arguments& arguments);
+int run_classify(const Arguments& arguments);
+int run_answer(const Arguments& arguments);
+int run_tag(const Arguments& arguments);
+int run_fill(const Arguments& arguments);
+int run_embed(const Arguments& arguments);
 int run_tokenize(const Arguments& arguments);
 int run_detokenize(const Arguments& arguments);
 int run_template(const Arguments& arguments);
@@ -15,7 +20,9 @@ int run_score(const Arguments& arguments);
 int run_inspect(const Arguments& arguments);
 int run_bench(const Arguments& arguments);
 int run_convert(const Arguments& arguments);
+int run_quantize(const Arguments& arguments);
 int run_dump(const Arguments& arguments);
 int run_compare(const Arguments& arguments);
+int run_train(const Arguments& arguments);
 
 }  // namespace mote::tool

@@ -96,6 +96,8 @@ Json to_json(const Generation& g, const Model& model, uint32_t threads, double l
   json["finish_reason"] = g.finish_reason;
   json["prompt_tokens"] = g.result.prompt_tokens;
   json["generated_tokens"] = g.result.generated_tokens;
+  json["drafted_tokens"] = g.result.drafted_tokens;
+  json["accepted_tokens"] = g.result.accepted_tokens;
   json["threads"] = threads;
   json["load_ms"] = load_ms;
   json["prefill_ms"] = g.result.prefill_ms;
@@ -129,12 +131,13 @@ int generate(const Options& o, bool json) {
     if (!model.can(MOTE_TASK_TOKENIZE)) print_ids(g.ids);
     print("\n");
   }
+  finish_output();  // before what stderr says of it
   if (o.stats)
     std::fprintf(stderr, "load %.0f ms; %s; %u threads; %s\n", load.count(), speed_of(g).c_str(),
                  session.threads(), g.finish_reason);
-  const std::string fault = g.error.empty() && !json ? why_nothing(g, o.sampling) : g.error;
-  if (!fault.empty()) complain(fault);
-  return fault.empty() ? 0 : 1;
+  const std::string remark = g.error.empty() && !json ? why_nothing(g, o.sampling) : g.error;
+  if (!remark.empty()) complain(remark);
+  return g.error.empty() ? 0 : 1;
 }
 
 }  // namespace

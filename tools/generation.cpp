@@ -92,6 +92,11 @@ void SamplingOptions::add(CLI::App& app) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--ignore-eos", ignore_end, "never choose an end token");
+  app.add_option(
+         "--speculate", speculate,
+         "guess up to N tokens ahead, 1 to 7, from what followed the same tokens before: the "
+         "same text, sooner where it repeats something (0: off)")
+      ->check(within(0, MOTE_MAX_DRAFT));
   app.add_option("--deadline-ms", deadline_ms, "stop after this time (0: none)");
 }
 
@@ -131,6 +136,7 @@ Generation run_generation(const Session& session, const mote_prompt& prompt,
   generate.on_progress = on_progress;
   generate.user = &output;
   generate.flags = options.ignore_end ? MOTE_GENERATE_IGNORE_END : 0;
+  generate.draft_tokens = options.speculate;
   generate.ids = generation.ids.data();
   generate.ids_capacity = generation.ids.size();
   generation.result.size = sizeof generation.result;
@@ -149,12 +155,16 @@ std::string speed_of(const Generation& generation) {
   const mote_generate_result& r = generation.result;
   const auto rate = [](double tokens, double ms) { return ms > 0 ? 1000 * tokens / ms : 0; };
   char text[240];
-  std::snprintf(text, sizeof text,
-                "prompt %u tokens (%u reused) in %.0f ms (%.0f tok/s); %u generated in %.0f ms "
-                "(%.0f tok/s)",
-                r.prompt_tokens, r.reused_tokens, r.prefill_ms,
-                rate(r.prompt_tokens - r.reused_tokens, r.prefill_ms), r.generated_tokens,
-                r.decode_ms, rate(r.generated_tokens, r.decode_ms));
+  const int length =
+      std::snprintf(text, sizeof text,
+                    "prompt %u tokens (%u reused) in %.0f ms (%.0f tok/s); %u generated in %.0f ms "
+                    "(%.0f tok/s)",
+                    r.prompt_tokens, r.reused_tokens, r.prefill_ms,
+                    rate(r.prompt_tokens - r.reused_tokens, r.prefill_ms), r.generated_tokens,
+                    r.decode_ms, rate(r.generated_tokens, r.decode_ms));
+  if (r.drafted_tokens)
+    std::snprintf(text + length, sizeof text - static_cast<size_t>(length),
+                  ", %u of %u drafted accepted", r.accepted_tokens, r.drafted_tokens);
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <iterator>
 
 namespace mote::tool {
 namespace {
@@ -9,6 +10,10 @@ namespace {
 std::atomic<mote_session*> running{nullptr};
 std::atomic<bool> seen{false};
 static_assert(std::atomic<mote_session*>::is_always_lock_free);
+
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+using Handler = void (*)(int);
+Handler before[std::size(kSignals)];  // what is ignored (nohup) stays so
 
 extern "C" void on_signal(int signal) {
   // A second one does what it does without us: the user means it.
@@ -25,13 +30,15 @@ extern "C" void on_signal(int signal) {
 InterruptScope::InterruptScope(mote_session* session) {
   seen = false;
   running = session;
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
+  for (size_t i = 0; i < std::size(kSignals); ++i) {
+    before[i] = std::signal(kSignals[i], on_signal);
+    if (before[i] == SIG_IGN) std::signal(kSignals[i], SIG_IGN);
+  }
 }
 
 InterruptScope::~InterruptScope() {
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  for (size_t i = 0; i < std::size(kSignals); ++i)
+    std::signal(kSignals[i], before[i] == SIG_IGN ? SIG_IGN : SIG_DFL);
   running = nullptr;
 }
 

@@ -5,7 +5,7 @@
 
 namespace mote::tool {
 
-// While one lives, SIGINT and SIGTERM cancel the session. One at a time.
+// While one lives, SIGINT, SIGTERM and SIGHUP cancel the session. One at a time.
 class InterruptScope {
  public:
   explicit InterruptScope(mote_session* session);

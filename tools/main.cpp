@@ -1,6 +1,10 @@
 // The command line tool: finds the command, turns what it throws into a line on stderr and an exit
 // status.
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -21,20 +25,23 @@ struct Command {
 constexpr Command kCommands[] = {
     {"generate", "continues a prompt, or answers it", mote::tool::run_generate},
     {"chat", "a conversation in the terminal", mote::tool::run_chat},
+    {"classify", "labels of texts", mote::tool::run_classify},
+    {"answer", "the span of a passage that answers a question", mote::tool::run_answer},
+    {"tag", "entities of texts", mote::tool::run_tag},
+    {"fill", "the tokens that fit a text's masks", mote::tool::run_fill},
+    {"embed", "vectors of texts", mote::tool::run_embed},
     {"tokenize", "ids and pieces of texts", mote::tool::run_tokenize},
     {"detokenize", "the text of ids", mote::tool::run_detokenize},
     {"template", "renders messages with a chat template", mote::tool::run_template},
     {"score", "negative log-likelihood and perplexity of a text", mote::tool::run_score},
     {"inspect", "keys, tensors, memory of a session", mote::tool::run_inspect},
     {"bench", "speed of prefill and decoding", mote::tool::run_bench},
+    {"train", "a classifier from labelled texts, on an encoder", mote::tool::run_train},
     {"convert", "a Hugging Face folder to a GGUF file", mote::tool::run_convert},
+    {"quantize", "a GGUF file to another type", mote::tool::run_quantize},
     {"dump", "hidden states and logits as safetensors", mote::tool::run_dump},
     {"compare", "errors against a reference, layer by layer", mote::tool::run_compare},
 };
-
-// Commands to come.
-constexpr const char* kPlanned[] = {"classify", "answer", "tag",     "fill",
-                                    "embed",    "train",  "quantize"};
 
 void print_usage() {
   std::string text =
@@ -63,9 +70,6 @@ Arguments split(int count, char** words) {
 int run_command(const std::string& name, const Arguments& arguments) {
   for (const Command& command : kCommands)
     if (name == command.name) return command.run(arguments);
-  for (const char* planned : kPlanned)
-    if (name == planned)
-      throw mote::tool::Failure(name + ": this version does not have this command yet");
   throw mote::tool::UsageError("there is no command " + name + "; see mote --help");
 }
 
@@ -88,6 +92,14 @@ int run(int argc, char** argv) {
   return 0;
 }
 
+// Where standard input, output or error are closed, no file that is opened may become one of them.
+// Reading the first and writing the others stays an error.
+void occupy_standard_files() {
+  for (int fd = 0; fd <= 2; ++fd)
+    if (fcntl(fd, F_GETFD) == -1 && errno == EBADF)
+      (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+}
+
 bool wants_json(int argc, char** argv) {
   return std::any_of(argv, argv + argc,
                      [](const char* word) { return !std::strcmp(word, "--json"); });
@@ -96,6 +108,8 @@ bool wants_json(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_standard_files();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file at its limit is an error of writing
   try {
     return run(argc, argv);
   } catch (const mote::tool::UsageError& error) {

@@ -1,6 +1,5 @@
 // mote template: renders messages with the model's chat template, or with a given one.
 #include <cstdlib>
-#include <memory>
 #include <optional>
 
 #include "tools/commands.h"
@@ -10,30 +9,24 @@
 namespace mote::tool {
 namespace {
 
-// A model that is nothing but a chat template: a GGUF file in memory with one key (version 3,
-// little-endian).
-class TemplateModel {
+// A model that holds nothing, for templates that come without one: a GGUF file in memory (version
+// 3, little-endian) whose only key is an empty-looking template.
+class NoModel {
  public:
-  explicit TemplateModel(const std::string& source) {
+  NoModel() {
     append("GGUF", 4);
     number<uint32_t>(3);
     number<uint64_t>(0);  // tensors
     number<uint64_t>(1);  // keys
     text("tokenizer.chat_template");
     number<uint32_t>(8);  // a text
-    text(source);
-    bytes_.resize((bytes_.size() + 31) / 32 * 32, '\0');
-    memory_.reset(static_cast<char*>(std::aligned_alloc(32, bytes_.size())));
-    if (!memory_) throw Failure("no memory for the template");
-    bytes_.copy(memory_.get(), bytes_.size());
-    model_.emplace(memory_.get(), bytes_.size());
+    text(" ");
+    bytes_.copy(memory_, sizeof memory_);
+    model_.emplace(memory_, sizeof memory_);
   }
   const Model& model() const { return *model_; }
 
  private:
-  struct Free {
-    void operator()(char* memory) const { std::free(memory); }
-  };
   void append(const char* data, size_t length) { bytes_.append(data, length); }
   template <class T>
   void number(T value) {
@@ -45,7 +38,7 @@ class TemplateModel {
   }
 
   std::string bytes_;
-  std::unique_ptr<char, Free> memory_;
+  alignas(32) char memory_[96] = {};
   std::optional<Model> model_;
 };
 
@@ -67,11 +60,13 @@ std::optional<std::string> special_token(const Model& model, const char* key) {
 
 // The variables: the object as given, a list of messages as "messages", and the model's own special
 // tokens.
-Json read_context(const std::string& path, const Model* model) {
-  Json context = Json::parse(read_file(path), nullptr, false);
+// A template of one's own may do without messages.
+Json read_context(const std::string& path, const Model* model, bool need_messages) {
+  const std::string name = path == "-" ? "standard input" : path;
+  Json context = parse_json(read_file(path), name);
   if (context.is_array()) context = Json{{"messages", context}};
-  if (!context.is_object())
-    throw Failure(path + ": expected a JSON object with \"messages\", or an array of messages");
+  if (!context.is_object() || (need_messages && !context.contains("messages")))
+    throw Failure(name + ": expected a JSON object with \"messages\", or an array of messages");
   if (!model || !model->can(MOTE_TASK_TOKENIZE)) return context;
   const std::pair<const char*, const char*> tokens[] = {
       {"bos_token", "tokenizer.ggml.bos_token_id"}, {"eos_token", "tokenizer.ggml.eos_token_id"}};
@@ -81,19 +76,22 @@ Json read_context(const std::string& path, const Model* model) {
   return context;
 }
 
-std::string render(const Model& model, const std::string& context) {
+// chat_template: empty for the model's own.
+std::string render(const Model& model, const std::string& chat_template,
+                   const std::string& context) {
   // Templates repeat and indent: a generous bound on what they make of it.
-  const size_t room = 16 * context.size() + (1u << 16);
+  const size_t room = 16 * (context.size() + chat_template.size()) + (1u << 16);
   const Session session(model, session_options(model, smallest(), room));
   std::string text(room, '\0');
   size_t length = 0;
-  const mote_text own{nullptr, 0};
-  mote_status status = mote_template_render_json(session.get(), own, as_text(context), text.data(),
-                                                 text.size(), &length);
+  const auto try_render = [&] {
+    return mote_template_render_json(session.get(), as_text(chat_template), as_text(context),
+                                     text.data(), text.size(), &length);
+  };
+  mote_status status = try_render();
   if (status == MOTE_ERROR_BUFFER) {
     text.resize(length);
-    status = mote_template_render_json(session.get(), own, as_text(context), text.data(),
-                                       text.size(), &length);
+    status = try_render();
   }
   check(status);
   text.resize(length);
@@ -120,11 +118,19 @@ int run_template(const Arguments& arguments) {
   if (model_path.empty() && template_path.empty()) throw UsageError("give -m or --template");
   std::optional<Model> model;
   if (!model_path.empty()) model.emplace(model_path);
-  const std::string context = read_context(messages, model ? &*model : nullptr)
-                                  .dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::optional<TemplateModel> given;
-  if (!template_path.empty()) given.emplace(read_file(template_path));
-  const std::string text = render(given ? given->model() : *model, context);
+  const std::string context =
+      read_context(messages, model ? &*model : nullptr, template_path.empty())
+          .dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text;
+  if (template_path.empty()) {
+    text = render(*model, "", context);
+  } else if (const std::string own = read_file(template_path); !own.empty()) {
+    try {
+      text = render(model ? *model : NoModel().model(), own, context);
+    } catch (const Failure& failure) {
+      throw Failure(template_path + ": " + failure.what());
+    }
+  }
   if (line.json)
     print_json({{"text", text}});
   else

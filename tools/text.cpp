@@ -5,9 +5,12 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
+
+#include "tools/json_depth.h"
 
 namespace mote::tool {
 namespace {
@@ -34,36 +37,31 @@ size_t sequence_length(const std::string& text, size_t at) {
   return read;
 }
 
-class Input {
- public:
-  explicit Input(const std::string& path) : name_(path == "-" ? "standard input" : path) {
-    if (path == "-") return;
-    errno = 0;
-    file_.open(path, std::ios::binary);
-    if (!file_) throw Failure(name_ + ": cannot open: " + std::strerror(errno));
-  }
-  std::istream& stream() { return file_.is_open() ? file_ : std::cin; }
-  const std::string& name() const { return name_; }
-  void check() {
-    if (stream().bad()) throw Failure(name_ + ": cannot read: " + std::strerror(errno));
-  }
-
- private:
-  std::string name_;
-  std::ifstream file_;
-};
-
 }  // namespace
 
+InputFile::InputFile(const std::string& path) : name_(path == "-" ? "standard input" : path) {
+  if (path == "-") return;
+  errno = 0;
+  file_.open(path, std::ios::binary);
+  if (!file_) throw Failure(name_ + ": cannot open: " + std::strerror(errno));
+}
+
+std::istream& InputFile::stream() { return file_.is_open() ? file_ : std::cin; }
+
+void InputFile::check() {
+  if (stream().bad() || (!file_.is_open() && std::ferror(stdin)))
+    throw Failure(name_ + ": cannot read: " + std::strerror(errno));
+}
+
 std::string read_file(const std::string& path) {
-  Input input(path);
+  InputFile input(path);
   std::ostringstream text;
   if (input.stream().peek() != std::char_traits<char>::eof()) text << input.stream().rdbuf();
   input.check();
   return text.str();
 }
 
-std::vector<int32_t> parse_ids(const std::string& text) {
+std::vector<int32_t> parse_numbers(const std::string& text, const std::string& what) {
   std::string list = text == "-" ? read_file("-") : text;
   for (char& c : list)
     if (std::strchr(",;[] \t\r\n", c)) c = ' ';
@@ -74,32 +72,83 @@ std::vector<int32_t> parse_ids(const std::string& text) {
     int32_t id = 0;
     const auto [next, error] = std::from_chars(at, end, id);
     if (error != std::errc() || (next != end && *next != ' ') || id < 0)
-      throw UsageError("--ids: expected token ids, found \"" +
-                       std::string(at, std::find(at, end, ' ')) + "\"");
+      throw UsageError(what + ", found \"" + std::string(at, std::find(at, end, ' ')) + "\"");
     ids.push_back(id);
     at = next;
   }
   return ids;
 }
 
+bool LineReader::next(std::string* line) {
+  std::istream& stream = input_.stream();
+  char part[4096];
+  size_t bytes = 0;
+  bool ended = false;
+  line->clear();
+  while (!ended && stream.getline(part, sizeof part).gcount() > 0) {
+    // The end of a line is counted but not kept; without it the part is full, or the file ends.
+    ended = !stream.fail() && !stream.eof();
+    if (!stream.eof()) stream.clear(stream.rdstate() & ~std::ios::failbit);
+    const size_t length = static_cast<size_t>(stream.gcount()) - ended;
+    bytes += length;
+    if (bytes <= kMostBytes) line->append(part, length);
+  }
+  input_.check();
+  if (!ended && bytes == 0) return false;
+  ++number_;
+  error_.clear();
+  if (bytes > kMostBytes) {
+    *line = std::string();
+    error_ = "expected a line of at most " + std::to_string(kMostBytes) + " bytes, found " +
+             std::to_string(bytes);
+  }
+  if (!line->empty() && line->back() == '\r') line->pop_back();
+  return true;
+}
+
+std::vector<int32_t> parse_ids(const std::string& text) {
+  return parse_numbers(text, "--ids: expected token ids");
+}
+
+Json parse_json(const std::string& text, const std::string& name) {
+  if (nested_deeply(text)) throw Failure(name + ": arrays and objects are nested too deeply");
+  if (const std::string_view number = long_integer(text); !number.empty())
+    throw Failure(name + ": expected integers of at most 64 bits, found " + std::string(number));
+  try {
+    return Json::parse(text);
+  } catch (const Json::exception& error) {
+    // Of "[json.exception.parse_error.101] parse error at ..." the last part.
+    const std::string what = error.what();
+    const size_t end = what.find("] ");
+    throw Failure(name + ": is not JSON: " + (end == what.npos ? what : what.substr(end + 2)));
+  }
+}
+
 size_t for_each_json_line(const std::string& path, const std::function<void(const Json&)>& handle) {
-  Input input(path);
+  LineReader input(path);
   std::string line;
   size_t failed = 0;
-  for (size_t number = 1; std::getline(input.stream(), line); ++number) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+  while (input.next(&line)) {
+    if (input.error().empty() && line.find_first_not_of(" \t\r") == std::string::npos) continue;
     try {
-      const Json object = Json::parse(line, nullptr, false);
+      if (!input.error().empty()) throw Failure(input.error());
+      const Json object = parse_json(line, "line");
       if (!object.is_object()) throw Failure("expected a JSON object");
       handle(object);
     } catch (const Failure& failure) {
       ++failed;
       print_json({{"error", failure.what()}});
-      complain(input.name() + ": line " + std::to_string(number) + ": " + failure.what());
+      complain(input.name() + ": line " + std::to_string(input.number()) + ": " + failure.what());
     }
   }
-  input.check();
   return failed;
+}
+
+void refuse_own_input(const std::string& output, const std::vector<std::string>& inputs) {
+  std::error_code ignored;
+  for (const std::string& input : inputs)
+    if (!input.empty() && std::filesystem::equivalent(input, output, ignored))
+      throw Failure(output + ": is an input too, and would be lost");
 }
 
 std::string decode_base64(const std::string& text) {

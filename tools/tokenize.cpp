@@ -16,12 +16,12 @@ struct Options {
   bool special = false, bos = false;
 };
 
-// A file with a vocabulary alone has no tasks of either: its architecture's name tells.
+// An encoder's tokenizer: WordPiece, Unigram, or one that says how it takes pairs.
 bool is_encoder(const Model& model) {
-  if (model.can(MOTE_TASK_GENERATE)) return false;
-  const std::string name(model.info().architecture.data, model.info().architecture.length);
-  return model.can(MOTE_TASK_CLASSIFY | MOTE_TASK_ANSWER | MOTE_TASK_TAG | MOTE_TASK_EMBED) ||
-         name.find("bert") != std::string::npos;
+  const std::string kind = model.value("tokenizer.ggml.model").value_or("");
+  return kind == "bert" || kind == "t5" || model.value("mote.frame.pair") ||
+         (!model.can(MOTE_TASK_GENERATE) &&
+          model.can(MOTE_TASK_CLASSIFY | MOTE_TASK_ANSWER | MOTE_TASK_TAG | MOTE_TASK_EMBED));
 }
 
 // A tokenizer for texts of any length: its session grows with them.
@@ -47,7 +47,49 @@ class Tokenizer {
     return {{"ids", ids}, {"pieces", pieces}, {"offsets", offsets}};
   }
 
+  // A question and what it is asked of: all windows over the latter.
+  Json windows(const std::string& question, const std::string& context, uint32_t max_length,
+               uint32_t stride) {
+    prepare(std::max(question.size(), context.size()));
+    const CodePoints points[2] = {CodePoints(question), CodePoints(context)};
+    Json list = Json::array();
+    for (size_t window = 0, count = 1; window < count; ++window)
+      list.push_back(one_window(question, context, max_length, stride, window, points, &count));
+    return {{"windows", list}};
+  }
+
  private:
+  Json one_window(const std::string& question, const std::string& context, uint32_t max_length,
+                  uint32_t stride, size_t window, const CodePoints* points, size_t* windows) {
+    std::vector<mote_token> tokens(64);
+    std::vector<uint8_t> types;
+    std::vector<int8_t> texts;
+    size_t count = 0;
+    mote_status status;
+    do {
+      tokens.resize(std::max(tokens.size(), count));
+      types.resize(tokens.size());
+      texts.resize(tokens.size());
+      status = mote_tokenize_pair(session_->get(), as_text(question), as_text(context),
+                                  special_ ? MOTE_TOKENIZE_SPECIAL : 0, max_length, stride, window,
+                                  tokens.data(), types.data(), texts.data(), tokens.size(), &count,
+                                  windows);
+    } while (status == MOTE_ERROR_BUFFER && count > tokens.size());
+    check(status);
+    Json ids = Json::array(), type_ids = Json::array(), offsets = Json::array(),
+         sequence_ids = Json::array();
+    for (size_t i = 0; i < count; ++i) {
+      ids.push_back(tokens[i].id);
+      type_ids.push_back(types[i]);
+      sequence_ids.push_back(texts[i] < 0 ? Json() : Json(texts[i]));
+      const auto [first, last] =
+          points[texts[i] > 0].range(tokens[i].byte_start, tokens[i].byte_end);
+      offsets.push_back({first, last});
+    }
+    return {
+        {"ids", ids}, {"type_ids", type_ids}, {"sequence_ids", sequence_ids}, {"offsets", offsets}};
+  }
+
   // An encoder's frame belongs to its input; a generator's BOS is for whoever asks.
   bool frames() const { return bos_ || is_encoder(model_); }
 
@@ -69,12 +111,27 @@ class Tokenizer {
 
 // The text of a JSON line: {"text"} or {"bytes_b64"}.
 std::string line_text(const Json& object) {
-  if (object.contains("question"))
-    throw Failure("pairs of question and context are not supported yet");
   const auto text = object.find("text"), bytes = object.find("bytes_b64");
   if (text != object.end() && text->is_string()) return text->get<std::string>();
   if (bytes != object.end() && bytes->is_string()) return decode_base64(bytes->get<std::string>());
   throw Failure("expected \"text\" or \"bytes_b64\" with a text");
+}
+
+uint32_t line_number(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) return 0;
+  if (!found->is_number_unsigned() || found->get<uint64_t>() > UINT32_MAX)
+    throw Failure(std::string(key) + ": expected a count, found " + found->dump());
+  return found->get<uint32_t>();
+}
+
+Json tokenize_line(Tokenizer& tokenizer, const Json& object) {
+  const auto question = object.find("question"), context = object.find("context");
+  if (question == object.end()) return tokenizer.tokenize(line_text(object));
+  if (!question->is_string() || context == object.end() || !context->is_string())
+    throw Failure("expected \"question\" and \"context\" with texts");
+  return tokenizer.windows(question->get<std::string>(), context->get<std::string>(),
+                           line_number(object, "max_length"), line_number(object, "stride"));
 }
 
 void print_tokens(const Json& result, bool json) {
@@ -90,7 +147,7 @@ int tokenize_all(const Options& o, const std::vector<std::string>& words, bool j
   Tokenizer tokenizer(o);
   if (!o.lines.empty()) {
     const size_t failed = for_each_json_line(o.lines, [&](const Json& object) {
-      Json result = tokenizer.tokenize(line_text(object));
+      Json result = tokenize_line(tokenizer, object);
       if (object.contains("id")) result["id"] = object["id"];
       print_tokens(result, true);
     });
@@ -114,7 +171,10 @@ int run_tokenize(const Arguments& arguments) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   line.app.add_option("--file", o.file, "a file that is one text");
-  line.app.add_option("--jsonl", o.lines, "a file with {\"text\"} or {\"bytes_b64\"} a line");
+  line.app.add_option(
+      "--jsonl", o.lines,
+      "a file with {\"text\"} or {\"bytes_b64\"} a line, or with {\"question\", "
+      "\"context\", \"max_length\", \"stride\"}: then all windows over the context");
   line.app.add_flag("--special", o.special, "read special tokens' names in the text as such");
   line.app.add_flag("--bos", o.bos, "what the model puts around a text");
   line.add_json();

@@ -64,7 +64,7 @@ Status ArchitectureKeys::vocabulary(Spec* spec) {
   return kOk;
 }
 
-Status ArchitectureKeys::decoder_sizes(Spec* spec) {
+Status ArchitectureKeys::sizes(Spec* spec) {
   MOTE_TRY(count("block_count", 1, kMaxLayers, &spec->layers));
   MOTE_TRY(count("embedding_length", 1, kMaxWidth, &spec->hidden));
   MOTE_TRY(count("feed_forward_length", 1, kMaxWidth, &spec->feed_forward));
@@ -85,21 +85,33 @@ Status ArchitectureKeys::decoder_sizes(Spec* spec) {
   if (spec->head_dim < 1 || spec->head_dim > kMaxHeadDim)
     return file_error(file_, MOTE_ERROR_BAD_FILE, "head size: expected 1..%u, found %u",
                       kMaxHeadDim, spec->head_dim);
+  spec->embedding_width = spec->hidden;
+  for (uint32_t i = 0; i < spec->layers; ++i) spec->layer[i].block = uint16_t(i);
   return vocabulary(spec);
 }
 
-Status ArchitectureKeys::rope(Spec* spec) {
+Status ArchitectureKeys::rope(Spec* spec, float base) {
   Rope* rope = &spec->rope[0];
-  MOTE_TRY(f32("rope.freq_base", 10000.0f, &rope->base));
-  if (!(rope->base > 1.0f))
-    return file_error(file_, MOTE_ERROR_BAD_FILE, "key %s: expected more than 1, found %g", buffer_,
-                      double(rope->base));
+  MOTE_TRY(rope_base("rope.freq_base", base, &rope->base));
   MOTE_TRY(u32("rope.dimension_count", spec->head_dim, &rope->dimensions));
   if (rope->dimensions == 0 || rope->dimensions % 2 || rope->dimensions > spec->head_dim)
     return file_error(file_, MOTE_ERROR_BAD_FILE,
                       "key %s: expected an even number up to the head size %u, found %u", buffer_,
                       spec->head_dim, rope->dimensions);
   return rope_scaling(rope);
+}
+
+Status ArchitectureKeys::rope_base(const char* suffix, float fallback, float* base) {
+  MOTE_TRY(f32(suffix, fallback, base));
+  if (*base > 1.0f) return kOk;
+  return file_error(file_, MOTE_ERROR_BAD_FILE, "key %s: expected more than 1, found %g", buffer_,
+                    double(*base));
+}
+
+Status ArchitectureKeys::local_rope(Spec* spec, float base) {
+  spec->rope[1] = Rope{};
+  spec->rope[1].dimensions = spec->rope[0].dimensions;
+  return rope_base("rope.freq_base_swa", base, &spec->rope[1].base);
 }
 
 Status ArchitectureKeys::rope_scaling(Rope* rope) {
@@ -142,14 +154,19 @@ Status ArchitectureKeys::rope_scaling(Rope* rope) {
   return f32("rope.scaling.attn_factor", 1.0f, &rope->attention_factor);
 }
 
-Status ArchitectureKeys::decoder(Spec* spec) {
-  MOTE_TRY(decoder_sizes(spec));
+Status ArchitectureKeys::epsilon(Spec* spec) {
   MOTE_TRY(f32(
       spec->norm == Norm::rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
       &spec->norm_epsilon));
   if (!(spec->norm_epsilon >= 0.0f && spec->norm_epsilon < 1.0f))
     return file_error(file_, MOTE_ERROR_BAD_FILE, "key %s: expected 0..1, found %g", buffer_,
                       double(spec->norm_epsilon));
+  return kOk;
+}
+
+Status ArchitectureKeys::decoder(Spec* spec) {
+  MOTE_TRY(sizes(spec));
+  MOTE_TRY(epsilon(spec));
   return rope(spec);
 }
 
@@ -161,7 +178,7 @@ Status ArchitectureKeys::gemma(Spec* spec) {
   return kOk;
 }
 
-Status ArchitectureKeys::windows(uint32_t global_every, Spec* spec) {
+Status ArchitectureKeys::windows(uint32_t global_every, Spec* spec, bool global_first) {
   uint32_t window = 0;
   MOTE_TRY(u32("attention.sliding_window", 0, &window));
   if (window > kMaxContext)
@@ -174,8 +191,9 @@ Status ArchitectureKeys::windows(uint32_t global_every, Spec* spec) {
   else if (pattern)
     MOTE_TRY(file_.get_u32(buffer_, &global_every));
   for (uint32_t i = 0; i < spec->layers; ++i) {
-    const bool local =
-        flags ? flags->data[i] != 0 : global_every == 0 || (i + 1) % global_every != 0;
+    const bool local = flags
+                           ? flags->data[i] != 0
+                           : global_every == 0 || (i + (global_first ? 0 : 1)) % global_every != 0;
     spec->layer[i].window = local ? window : 0;
   }
   return kOk;

@@ -15,6 +15,7 @@ Status read_olmo2(const GgufFile& file, const Log&, Spec* spec) {
                       "key olmo2.attention.sliding_window: expected 0, found %u (OLMo 3)", window);
   spec->norm_place = NormPlace::post;
   spec->query_norm = QueryNorm::all_heads;
+  spec->always = kQueryKeyNorm;
   return kOk;
 }
 

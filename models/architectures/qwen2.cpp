@@ -6,6 +6,7 @@ namespace mote {
 
 Status read_qwen2(const GgufFile& file, const Log&, Spec* spec) {
   ArchitectureKeys keys(file, "qwen2");
+  spec->always = kQueryKeyValueBias;
   MOTE_TRY(keys.decoder(spec));
   return keys.windows(0, spec);
 }

@@ -6,6 +6,7 @@ namespace mote {
 
 Status read_qwen3(const GgufFile& file, const Log&, Spec* spec) {
   ArchitectureKeys keys(file, "qwen3");
+  spec->always = kQueryKeyNorm;
   MOTE_TRY(keys.decoder(spec));
   return keys.windows(0, spec);
 }

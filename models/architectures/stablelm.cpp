@@ -8,8 +8,12 @@ namespace mote {
 Status read_stablelm(const GgufFile& file, const Log&, Spec* spec) {
   ArchitectureKeys keys(file, "stablelm");
   spec->norm = Norm::layer;
+  spec->always = kNormBias;
   MOTE_TRY(keys.decoder(spec));
-  spec->parallel = file.find_tensor("blk.0.ffn_norm.weight") == nullptr;
+  // Where the norm is missing the key may still say that there should be one.
+  bool parallel = true;
+  MOTE_TRY(file.get_bool(keys.name("use_parallel_residual"), true, &parallel));
+  spec->parallel = parallel && file.find_tensor("blk.0.ffn_norm.weight") == nullptr;
   if (file.find_tensor("blk.0.attn_q_norm.weight"))
     return file_error(
         file, MOTE_ERROR_UNSUPPORTED,

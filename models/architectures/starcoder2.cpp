@@ -8,6 +8,7 @@ namespace mote {
 Status read_starcoder2(const GgufFile& file, const Log&, Spec* spec) {
   ArchitectureKeys keys(file, "starcoder2");
   spec->norm = Norm::layer;
+  spec->always = kNormBias;
   spec->activation = ActivationKind::gelu_tanh;
   spec->gated = false;
   MOTE_TRY(keys.decoder(spec));

@@ -161,17 +161,21 @@ bool is_final_sigma(std::string_view text, size_t at) {
 }
 
 void append_lower(TextBuilder& out, std::string_view text, size_t at, uint32_t c) {
-  constexpr uint32_t kSigma = 0x3A3, kFinalSigma = 0x3C2, kDottedI = 0x130;
-  constexpr size_t kLongest =
-      4096;  // the search for the ends of a word takes time with the square of this
-  if (c == kSigma && text.size() <= kLongest && is_final_sigma(text, at))
-    return out.append_code_point(kFinalSigma);
-  if (c != kDottedI) return out.append_code_point(simple_lower(c));
-  out.append('i');
-  out.append_code_point(0x307);
+  const Lowered lowered = lower_case(text, at, c);
+  out.append_code_point(lowered.first);
+  if (lowered.second) out.append_code_point(lowered.second);
 }
 
 }  // namespace
+
+Lowered lower_case(std::string_view text, size_t at, uint32_t c) {
+  constexpr uint32_t kSigma = 0x3A3, kFinalSigma = 0x3C2, kDottedI = 0x130;
+  constexpr size_t kLongest =
+      4096;  // the search for the ends of a word takes time with the square of this
+  if (c == kSigma && text.size() <= kLongest && is_final_sigma(text, at)) return {kFinalSigma, 0};
+  if (c == kDottedI) return {'i', 0x307};
+  return {simple_lower(c), 0};
+}
 
 Status change_case(Heap& heap, std::string_view text, Case to, Value* result) {
   TextBuilder out(heap);

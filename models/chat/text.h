@@ -57,6 +57,11 @@ Status pad_text(Heap& heap, std::string_view text, int64_t width, std::string_vi
 enum class Case : uint8_t { upper, lower, title, capital, swapped };
 // str.upper, .lower, .title, .capitalize, .swapcase with full case mappings.
 Status change_case(Heap& heap, std::string_view text, Case to, Value* result);
+// str.lower of the code point c that stands at text[at]: one or two of them (second: 0 for none).
+struct Lowered {
+  uint32_t first, second;
+};
+Lowered lower_case(std::string_view text, size_t at, uint32_t c);
 enum class Class : uint8_t {
   space,
   digit,

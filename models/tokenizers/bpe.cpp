@@ -1,6 +1,10 @@
 #include "models/tokenizers/bpe.h"
 
+#include <algorithm>
+
 #include "core/utf8.h"
+#include "models/tokenizers/byte_reader.h"
+#include "models/tokenizers/characters.h"
 #include "models/tokenizers/text_part.h"
 
 namespace mote {
@@ -8,81 +12,6 @@ namespace {
 
 constexpr char kPre[] = "tokenizer.ggml.pre";
 constexpr char kMerges[] = "tokenizer.ggml.merges";
-
-// Bytes that are printable characters of Latin-1 stand for themselves, the others for U+0100 and
-// on, in ascending order: the table of GPT-2.
-constexpr bool is_printable(uint32_t byte) {
-  return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
-}
-
-struct ByteTable {
-  uint16_t character[256];  // of each byte
-  uint8_t byte[68];         // of U+0100 and on
-};
-constexpr ByteTable make_byte_table() {
-  ByteTable table{};
-  uint32_t others = 0;
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    if (is_printable(byte)) {
-      table.character[byte] = static_cast<uint16_t>(byte);
-    } else {
-      table.byte[others] = static_cast<uint8_t>(byte);
-      table.character[byte] = static_cast<uint16_t>(256 + others++);
-    }
-  }
-  return table;
-}
-constexpr ByteTable kBytes = make_byte_table();
-
-// -1: no byte is written so.
-int32_t byte_of(uint32_t character) {
-  if (character < 256) return is_printable(character) ? static_cast<int32_t>(character) : -1;
-  return character < 256 + sizeof(kBytes.byte) ? kBytes.byte[character - 256] : -1;
-}
-
-// The bytes of a text in which each bad sequence is the bytes of U+FFFD.
-class ByteReader {
- public:
-  explicit ByteReader(std::string_view text) : text_(text) {}
-  // start: the byte of the text that this one comes from.
-  bool next(uint8_t* byte, size_t* start) {
-    if (left_ == 0 && !open_character()) return false;
-    --left_;
-    *byte = static_cast<uint8_t>(valid_ ? text_[at_] : kReplacement[2 - left_]);
-    *start = at_;
-    // The replacement's bytes share those of the bad sequence; the last takes the rest.
-    if (left_ == 0)
-      at_ = end_;
-    else if (at_ + 1 < end_)
-      ++at_;
-    return true;
-  }
-
- private:
-  static constexpr char kReplacement[] = "\xef\xbf\xbd";
-  bool open_character() {
-    if (at_ >= text_.size()) return false;
-    if (static_cast<uint8_t>(text_[at_]) < 0x80) {
-      valid_ = true;
-      left_ = 1;
-      end_ = at_ + 1;
-      return true;
-    }
-    const CodePoint point = read_utf8(text_, at_);
-    valid_ = point.valid;
-    left_ = point.valid ? point.length : 3;
-    end_ = at_ + point.length;
-    return true;
-  }
-
-  std::string_view text_;
-  size_t at_ = 0, end_ = 0;
-  uint32_t left_ = 0;  // bytes of this character
-  bool valid_ = true;
-};
-
-// The UTF-8 of the character that a byte is written as: one or two bytes.
-size_t write_byte(uint8_t byte, char* out) { return write_utf8(kBytes.character[byte], out); }
 
 uint64_t pair_hash(uint32_t left, uint32_t right) {
   return (uint64_t{left} << 32 | right) * 0xd6e8feb86659fd93u;
@@ -100,7 +29,19 @@ Status Bpe::open(const GgufFile& file, const Vocabulary& vocabulary, Allocator& 
     char text[4];
     byte_ids_[byte] = vocabulary.find({text, write_byte(static_cast<uint8_t>(byte), text)});
   }
+  MOTE_TRY(normalizer_.open(file));
+  MOTE_TRY(file.get_bool("tokenizer.ggml.add_space_prefix", false, &space_prefix_));
+  MOTE_TRY(file.get_bool("mote.bpe.trim_offsets", true, &trims_));
   return read_merges(file, allocator, log);
+}
+
+Status Bpe::default_frame(const GgufFile& file, bool* adds_bos, bool* frames) {
+  std::string_view name;
+  MOTE_TRY(file.get_text(kPre, "", &name));
+  const PreTokenizer* known = find_pre_tokenizer(name);
+  *adds_bos = known && known->adds_bos;
+  *frames = known && known->frames;
+  return kOk;
 }
 
 Status Bpe::read_pre_tokenizer(const GgufFile& file, const Log& log) {
@@ -208,34 +149,167 @@ int32_t Bpe::find_word(std::string_view piece) const {
   return id >= 0 && vocabulary_->type(id) == TokenType::normal ? id : -1;
 }
 
-void Bpe::encode_piece(std::string_view piece, size_t base, SymbolMerger& merger,
-                       TokenSink& sink) const {
-  if (pre_tokenizer_->whole_words) {
-    const int32_t id = find_word(piece);
-    if (id >= 0) return sink.put(id, base);
+// The text that is cut into pieces: the caller's own, or one made of it.
+struct Bpe::Source {
+  const NormalCharacter* characters;  // null: it is the text as given
+  bool prefixed;                      // a space stands in front of these
+  std::string_view given;
+  size_t base;
+};
+
+// Of a piece: where it begins.
+struct Bpe::Place {
+  size_t byte, character;
+};
+
+void Bpe::plan(Arena& arena, size_t text_bytes, Scratch* scratch) const {
+  *scratch = {};
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(text_bytes, size_t{3}, &bytes)) bytes = SIZE_MAX;
+  if (!normalizer_.empty() || space_prefix_) {
+    if (__builtin_mul_overflow(text_bytes, normalizer_.longest_result(1), &bytes) ||
+        bytes == SIZE_MAX)
+      bytes = SIZE_MAX - 1;
+    ++bytes;  // the space
+    normalizer_.plan(arena, text_bytes, &scratch->normal);
+    scratch->room = bytes;
+    scratch->text = arena.take<char>(bytes);
   }
+  scratch->merger.plan(arena, bytes);
+}
+
+// Tokens of a piece; returns how many characters it has.
+size_t Bpe::encode_piece(std::string_view piece, const Source& source, const Place& place,
+                         SymbolMerger& merger, TokenSink& sink) const {
+  sink.begin_word();
   uint8_t byte;
   size_t start, count = 0;
-  for (ByteReader bytes(piece); bytes.next(&byte, &start);)
+  ByteReader reader(piece);
+  while (reader.next(&byte, &start))
     if (byte_ids_[byte] >= 0) merger.set(count++, static_cast<uint32_t>(byte_ids_[byte]));
-  merger.run(
-      count, [&](size_t left, size_t right) { return rank(merger.id(left), merger.id(right)); },
-      [&](size_t, size_t, uint32_t rank) { return static_cast<uint32_t>(merges_[rank].merged); });
-  size_t symbol = 0, at = 0;
-  for (ByteReader bytes(piece); bytes.next(&byte, &start);) {
-    if (byte_ids_[byte] < 0) continue;
-    if (at == symbol) {
-      sink.put(static_cast<int32_t>(merger.id(symbol)), base + start);
-      symbol += merger.length(symbol, count);
+  const size_t characters = reader.character() + 1;
+  const int32_t word = pre_tokenizer_->whole_words ? find_word(piece) : -1;
+  if (word < 0)
+    merger.run(
+        count, [&](size_t left, size_t right) { return rank(merger.id(left), merger.id(right)); },
+        [&](size_t, size_t, uint32_t rank) { return static_cast<uint32_t>(merges_[rank].merged); });
+
+  // Where the last read byte's character lies in the text as given.
+  const auto given_range = [&](const ByteReader& at, size_t* begin, size_t* end) {
+    if (!source.characters) {
+      *begin = source.base + place.byte + at.character_start();
+      *end = source.base + place.byte + at.character_end();
+      return;
     }
+    size_t index = place.character + at.character();
+    if (source.prefixed && index > 0) --index;  // the space shares the first one's place
+    const size_t from = source.characters[index].source;
+    *begin = source.base + from;
+    *end = *begin + read_utf8(source.given, from).length;
+  };
+  const auto step_over = [&](size_t at) {
+    return at + read_utf8(source.given, at - source.base).length;
+  };
+  const auto step_back = [&](size_t at, size_t from) {
+    do --at;
+    while (at > from && (static_cast<uint8_t>(source.given[at - source.base]) & 0xc0) == 0x80);
+    return at;
+  };
+  size_t symbol = 0, length = 0, at = 0, begin = 0, end = 0, leading = 0, trailing = 0;
+  for (ByteReader bytes(piece); bytes.next(&byte, &start);) {
+    if (byte_ids_[byte] < 0 && word < 0) continue;
+    const int32_t id = word >= 0 ? word : static_cast<int32_t>(merger.id(symbol));
+    if (at == symbol) {
+      length = word >= 0 ? SIZE_MAX : merger.length(symbol, count);
+      given_range(bytes, &begin, &end);
+      leading = trailing = 0;
+      if (!covers_) {
+        const size_t inside = start - bytes.character_start();
+        sink.put(id, begin + (inside < end - begin ? inside : end - begin - 1));
+        if (word >= 0) return characters;
+      }
+    }
+    trailing = byte == ' ' ? trailing + 1 : 0;
+    if (byte == ' ' && leading == at - symbol) ++leading;
     ++at;
+    const bool is_last = word >= 0 ? bytes.done() : at == symbol + length;
+    if (!is_last) continue;
+    if (covers_) {
+      size_t last = 0;
+      given_range(bytes, &last, &end);
+      // Trimmed as upstream does it: characters of the text as given, one for each space of the
+      // token, except for a single space at the beginning, which may be the one put in front.
+      if (trims_) {
+        if (space_prefix_ && begin == 0 && leading == 1) leading = 0;
+        for (; leading > 0 && begin < end; --leading) begin = step_over(begin);
+        for (; trailing > 0 && end > begin; --trailing) end = step_back(end, begin);
+      }
+      sink.put_range(id, begin, end);
+    }
+    symbol = at;
+  }
+  return characters;
+}
+
+void Bpe::encode_pieces(std::string_view text, const Source& source, SymbolMerger& merger,
+                        TokenSink& sink) const {
+  std::string_view piece;
+  Place place = {0, 0};
+  for (PieceScanner pieces(pre_tokenizer_->pattern, text); pieces.next(&piece);) {
+    place.byte = static_cast<size_t>(piece.data() - text.data());
+    place.character += encode_piece(piece, source, place, merger, sink);
   }
 }
 
-void Bpe::encode(std::string_view text, size_t base, SymbolMerger& merger, TokenSink& sink) const {
-  std::string_view piece;
-  for (PieceScanner pieces(pre_tokenizer_->pattern, text); pieces.next(&piece);)
-    encode_piece(piece, base + static_cast<size_t>(piece.data() - text.data()), merger, sink);
+// Whether what is cut up is not the text itself.
+bool Bpe::needs_rewriting(std::string_view text) const {
+  if (space_prefix_ && text[0] != ' ') return true;
+  if (normalizer_.empty()) return false;
+  if (!normalizer_.only_nfc()) return true;
+  for (char byte : text)
+    if (static_cast<uint8_t>(byte) >= 0xcc) return true;  // U+0300 begins with it
+  return false;
+}
+
+Status Bpe::encode(std::string_view text, size_t base, Scratch& scratch, TokenSink& sink) const {
+  if (text.empty()) return kOk;
+  if (!needs_rewriting(text)) {
+    encode_pieces(text, {nullptr, false, text, base}, scratch.merger, sink);
+    return kOk;
+  }
+  size_t count = 0, length = 0;
+  bool fits = normalizer_.run(text, scratch.normal, &count);
+  const NormalCharacter* const characters = scratch.normal.characters;
+  const bool prefixed = space_prefix_ && count > 0 && characters[0].value != ' ';
+  if (prefixed) scratch.text[length++] = ' ';
+  for (size_t i = 0; fits && i < count; ++i) {
+    char character[4];
+    const size_t bytes = write_utf8(characters[i].value, character);
+    fits = bytes <= scratch.room - length;
+    for (size_t j = 0; fits && j < bytes; ++j) scratch.text[length++] = character[j];
+  }
+  if (!fits)
+    return fail(MOTE_ERROR_CAPACITY,
+                "text: its %zu bytes become more than %zu characters when normalized", text.size(),
+                scratch.normal.capacity);
+  encode_pieces({scratch.text, length}, {characters, prefixed, text, base}, scratch.merger, sink);
+  return kOk;
+}
+
+void Bpe::trim_special(std::string_view text, size_t* start, size_t* end) const {
+  if (!trims_) return;
+  const std::string_view covered = text_part(text, *start, *end);
+  size_t leading = 0, trailing = 0, spaces = 0;  // bytes, bytes, leading characters
+  for (size_t at = 0; at < covered.size();) {
+    const CodePoint point = read_utf8(covered, at);
+    at += point.length;
+    trailing = is_white_space(point.value) ? trailing + point.length : 0;
+    if (trailing < at) continue;
+    leading = at;
+    ++spaces;
+  }
+  if (!(space_prefix_ && *start == 0 && spaces == 1)) *start += leading;
+  *end = std::max(*end - trailing, *start);
 }
 
 size_t Bpe::decode(int32_t id, char* out, size_t capacity) const {

@@ -3,6 +3,7 @@
 #include <utf8proc.h>
 
 #include "core/utf8.h"
+#include "models/tokenizers/characters.h"
 #include "models/tokenizers/text_part.h"
 
 namespace mote {
@@ -11,13 +12,13 @@ namespace {
 constexpr PreTokenizer kPreTokenizers[] = {
     {"gpt-2", Pattern::gpt2, false, false},
     {"phi-2", Pattern::gpt2, false, false},
-    {"jina-es", Pattern::gpt2, false, false},
-    {"jina-de", Pattern::gpt2, false, false},
-    {"jina-v1-en", Pattern::gpt2, false, false},
-    {"jina-v2-es", Pattern::gpt2, false, false},
-    {"jina-v2-de", Pattern::gpt2, false, false},
-    {"jina-v2-code", Pattern::gpt2, false, false},
-    {"roberta-bpe", Pattern::gpt2, false, false},
+    {"jina-es", Pattern::gpt2, false, true, true},
+    {"jina-de", Pattern::gpt2, false, true, true},
+    {"jina-v1-en", Pattern::gpt2, false, true, true},
+    {"jina-v2-es", Pattern::gpt2, false, true, true},
+    {"jina-v2-de", Pattern::gpt2, false, true, true},
+    {"jina-v2-code", Pattern::gpt2, false, true, true},
+    {"roberta-bpe", Pattern::gpt2, false, true, true},
     {"gigachat", Pattern::gpt2, false, false},
     {"a.x-4.0", Pattern::gpt2, false, false},
     {"mellum", Pattern::gpt2, false, false},
@@ -61,13 +62,6 @@ struct Character {
   uint32_t value;
   uint32_t length;
 };
-
-// \s: the White_Space property.
-bool is_white_space(uint32_t value) {
-  return (value >= 0x09 && value <= 0x0d) || value == 0x20 || value == 0x85 || value == 0xa0 ||
-         value == 0x1680 || (value >= 0x2000 && value <= 0x200a) || value == 0x2028 ||
-         value == 0x2029 || value == 0x202f || value == 0x205f || value == 0x3000;
-}
 
 Kind kind_of(uint32_t value) {
   if (value < 0x80) {

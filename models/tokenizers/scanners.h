@@ -28,8 +28,9 @@ enum class Pattern : uint8_t {
 struct PreTokenizer {
   const char* name;
   Pattern pattern;
-  bool whole_words;  // a piece that is a token as a whole is not merged: it is that token
-  bool adds_bos;     // unless tokenizer.ggml.add_bos_token says otherwise
+  bool whole_words;     // a piece that is a token as a whole is not merged: it is that token
+  bool adds_bos;        // unless tokenizer.ggml.add_bos_token says otherwise
+  bool frames = false;  // an encoder's: BOS and EOS stand around a text, by default
 };
 // Null: not known.
 const PreTokenizer* find_pre_tokenizer(std::string_view name);

@@ -105,6 +105,7 @@ void SentencePiece::put_bytes(std::string_view symbol, size_t source, TokenSink&
 void SentencePiece::encode(std::string_view text, size_t base, Scratch& scratch,
                            TokenSink& sink) const {
   if (text.empty()) return;
+  sink.begin_word();  // it has no pre-tokenizer: all of it is one
   const size_t count = normalize(text, scratch);
   SymbolMerger& merger = scratch.merger;
   const uint32_t* ends = scratch.ends;

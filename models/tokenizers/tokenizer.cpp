@@ -1,181 +1,100 @@
 #include "models/tokenizers/tokenizer.h"
 
 #include <algorithm>
-#include <cstring>
-#include <new>
 
-#include "models/tokenizers/bpe.h"
-#include "models/tokenizers/sentencepiece.h"
-#include "models/tokenizers/special_matcher.h"
+#include "core/utf8.h"
 #include "models/tokenizers/text_part.h"
-#include "models/tokenizers/token_sink.h"
-#include "models/tokenizers/vocabulary.h"
+#include "models/tokenizers/tokenizer_state.h"
 
 namespace mote {
-namespace {
 
-enum class Kind : uint8_t { bpe, sentencepiece };
+void Tokenizer::State::plan(Arena& arena, size_t text_bytes, Scratch* scratch) const {
+  switch (kind) {
+    case Kind::bpe:
+      return bpe.plan(arena, text_bytes, &scratch->bpe);
+    case Kind::sentencepiece:
+      return SentencePiece::plan(arena, text_bytes, &scratch->sentencepiece);
+    case Kind::wordpiece:
+      return wordpiece.plan(arena, text_bytes, &scratch->wordpiece);
+    case Kind::unigram:
+      return unigram.plan(arena, text_bytes, &scratch->unigram);
+  }
+}
 
-constexpr char kModel[] = "tokenizer.ggml.model";
-constexpr char kBos[] = "tokenizer.ggml.bos_token_id";
-constexpr char kEos[] = "tokenizer.ggml.eos_token_id";
-
-// Tokens that end a turn or a text by what they are called, for files that name only one of them by
-// key.
-constexpr std::string_view kEndNames[] = {"<|im_end|>",
-                                          "<|eot_id|>",
-                                          "<|eom_id|>",
-                                          "<|end_of_text|>",
-                                          "<|endoftext|>",
-                                          "<end_of_turn>",
-                                          "<|end|>",
-                                          "<EOT>",
-                                          "<|eot|>",
-                                          "<\xef\xbd\x9c"
-                                          "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"};
-
-}  // namespace
-
-struct Tokenizer::State {
-  static constexpr size_t kMaxEnds = 16;
-
-  Allocator* allocator = nullptr;
-  Kind kind = Kind::bpe;
-  Vocabulary vocabulary;
-  SpecialMatcher specials;
-  Bpe bpe;
-  SentencePiece sentencepiece;
-  int32_t bos = -1, eos = -1, unknown = -1;
-  int32_t ends[kMaxEnds];
-  size_t end_count = 0;
-  bool adds_bos = false, adds_eos = false;
-
-  Status open(const GgufFile& file, const Log& log);
-  Status read_id(const GgufFile& file, const char* key, int32_t* id) const;
-  Status read_special_ids(const GgufFile& file, const Log& log);
-  Status read_frame(const GgufFile& file, const Log& log);
-  void add_end(int32_t id);
-};
-
-Status Tokenizer::State::read_id(const GgufFile& file, const char* key, int32_t* id) const {
-  if (!file.find(key)) return kOk;
-  uint32_t value = 0;
-  MOTE_TRY(file.get_u32(key, &value));
-  if (value >= vocabulary.size())
-    return fail(MOTE_ERROR_BAD_FILE, "%.*s: key %s: expected a token id below %u, found %u",
-                static_cast<int>(file.name().size()), file.name().data(), key, vocabulary.size(),
-                value);
-  *id = static_cast<int32_t>(value);
+Status Tokenizer::State::encode(std::string_view text, size_t base, Scratch& scratch,
+                                TokenSink& sink) const {
+  switch (kind) {
+    case Kind::bpe:
+      return bpe.encode(text, base, scratch.bpe, sink);
+    case Kind::sentencepiece:
+      sentencepiece.encode(text, base, scratch.sentencepiece, sink);
+      return kOk;
+    case Kind::wordpiece:
+      wordpiece.encode(text, base, scratch.wordpiece, sink);
+      return kOk;
+    case Kind::unigram:
+      return unigram.encode(text, base, scratch.unigram, sink);
+  }
   return kOk;
 }
 
-void Tokenizer::State::add_end(int32_t id) {
-  if (id < 0 || std::find(ends, ends + end_count, id) != ends + end_count) return;
-  if (end_count < kMaxEnds) ends[end_count++] = id;
-}
-
-Status Tokenizer::State::read_special_ids(const GgufFile& file, const Log& log) {
-  if (kind == Kind::sentencepiece && vocabulary.size() > 2) {  // SentencePiece's own defaults
-    if (vocabulary.type(0) == TokenType::unknown) unknown = 0;
-    if (vocabulary.type(1) == TokenType::control) bos = 1;
-    if (vocabulary.type(2) == TokenType::control) eos = 2;
-  }
-  int32_t eot = -1, eom = -1;
-  MOTE_TRY(read_id(file, kBos, &bos));
-  MOTE_TRY(read_id(file, kEos, &eos));
-  MOTE_TRY(read_id(file, "tokenizer.ggml.eot_token_id", &eot));
-  MOTE_TRY(read_id(file, "tokenizer.ggml.eom_token_id", &eom));
-  MOTE_TRY(read_id(file, "tokenizer.ggml.unknown_token_id", &unknown));
-  if (!vocabulary.has_types()) {
-    for (int32_t id : {bos, eos})
-      if (id >= 0) vocabulary.set_type(id, TokenType::control);
-  }
-  for (int32_t id : {eos, eot, eom}) add_end(id);
-  for (std::string_view name : kEndNames) {
-    const int32_t id = vocabulary.find(name);
-    if (id < 0) continue;
-    if (vocabulary.type(id) != TokenType::control) {
-      // Else a text could end the model's turn, or show where it did.
-      log.write(MOTE_LOG_INFO, "%.*s: token %d \"%.*s\" is taken as a control token",
-                static_cast<int>(file.name().size()), file.name().data(), id,
-                static_cast<int>(name.size()), name.data());
-      vocabulary.set_type(id, TokenType::control);
+Status Tokenizer::State::encode_between(std::string_view text, size_t begin,
+                                        SpecialMatcher::Pass pass, uint32_t flags,
+                                        LiteralPlaces literal, Scratch& scratch,
+                                        TokenSink& sink) const {
+  using Pass = SpecialMatcher::Pass;
+  const bool all = (flags & MOTE_TOKENIZE_SPECIAL) != 0;
+  for (size_t at = begin, next = begin; at < text.size() || next < text.size();) {
+    SpecialMatcher::Match match = specials.find(text, next, at, pass, all, literal);
+    if (match.start > at) {
+      const std::string_view before = text_part(text, 0, match.start);
+      if (pass == Pass::first && specials.has_late())
+        MOTE_TRY(encode_between(before, at, Pass::late, flags, literal, scratch, sink));
+      else
+        MOTE_TRY(encode(text_part(before, at, match.start), at, scratch, sink));
     }
-    add_end(id);
+    if (match.id < 0) break;
+    next = match.next;
+    sink.begin_word();
+    if (!is_encoder) {
+      sink.put(match.id, std::max(match.start, at));
+      at = std::max(match.end, at);
+      continue;
+    }
+    at = match.end;
+    if (kind == Kind::bpe) bpe.trim_special(text, &match.start, &match.end);
+    sink.put_range(match.id, match.start, match.end);
   }
   return kOk;
-}
-
-Status Tokenizer::State::read_frame(const GgufFile& file, const Log& log) {
-  const bool by_default = kind == Kind::sentencepiece || bpe.adds_bos();
-  MOTE_TRY(file.get_bool("tokenizer.ggml.add_bos_token", by_default, &adds_bos));
-  MOTE_TRY(file.get_bool("tokenizer.ggml.add_eos_token", false, &adds_eos));
-  const auto check = [&](bool* adds, int32_t id, const char* key) {
-    if (!*adds || id >= 0) return;
-    log.write(MOTE_LOG_WARNING, "%.*s: key %s is missing: the token is not added to texts",
-              static_cast<int>(file.name().size()), file.name().data(), key);
-    *adds = false;
-  };
-  check(&adds_bos, bos, kBos);
-  check(&adds_eos, eos, kEos);
-  return kOk;
-}
-
-Status Tokenizer::State::open(const GgufFile& file, const Log& log) {
-  std::string_view model;
-  MOTE_TRY(file.get_text(kModel, &model));
-  if (model == "gpt2") {
-    kind = Kind::bpe;
-  } else if (model == "llama") {
-    kind = Kind::sentencepiece;
-  } else {
-    return fail(MOTE_ERROR_UNSUPPORTED, "%.*s: key %s: \"%.*s\" is not a known tokenizer",
-                static_cast<int>(file.name().size()), file.name().data(), kModel,
-                static_cast<int>(std::min<size_t>(model.size(), 64)), model.data());
-  }
-  MOTE_TRY(vocabulary.open(file, *allocator));
-  MOTE_TRY(read_special_ids(file, log));
-  if (kind == Kind::bpe)
-    MOTE_TRY(bpe.open(file, vocabulary, *allocator, log));
-  else
-    MOTE_TRY(sentencepiece.open(file, vocabulary, unknown));
-  MOTE_TRY(specials.open(vocabulary, *allocator, kind == Kind::sentencepiece));
-  return read_frame(file, log);
-}
-
-Tokenizer::~Tokenizer() {
-  if (!state_) return;
-  Allocator* allocator = state_->allocator;
-  state_->~State();
-  allocator->release(state_, sizeof(State));
-}
-
-Status Tokenizer::open(const GgufFile& file, Allocator& allocator, const Log& log) {
-  if (state_) return fail(MOTE_ERROR_ARGUMENT, "the tokenizer is open already");
-  if (!file.find(kModel) && !file.find("tokenizer.ggml.tokens")) return kOk;
-  std::string_view model;
-  if (file.get_text(kModel, &model).ok() && (model == "none" || model == "no_vocab")) return kOk;
-  void* memory = allocator.allocate(sizeof(State), alignof(State));
-  if (!memory) return fail(MOTE_ERROR_MEMORY, "tokenizer: no memory for %zu bytes", sizeof(State));
-  State* state = new (memory) State;
-  state->allocator = &allocator;
-  const Status status = state->open(file, log);
-  if (status.ok()) {
-    state_ = state;
-  } else {
-    state->~State();
-    allocator.release(memory, sizeof(State));
-  }
-  return status;
 }
 
 uint32_t Tokenizer::size() const { return state_ ? state_->vocabulary.size() : 0; }
 int32_t Tokenizer::bos() const { return state_ ? state_->bos : -1; }
 int32_t Tokenizer::eos() const { return state_ ? state_->eos : -1; }
+int32_t Tokenizer::unknown() const { return state_ ? state_->unknown : -1; }
+int32_t Tokenizer::padding() const { return state_ ? state_->padding : -1; }
+int32_t Tokenizer::mask() const { return state_ ? state_->mask : -1; }
 bool Tokenizer::adds_bos() const { return state_ && state_->adds_bos; }
-// A byte token gives one byte, even where the file has no text for it.
-size_t Tokenizer::longest_piece() const {
-  return state_ ? std::max<size_t>(state_->vocabulary.longest(), 1) : 0;
+uint32_t Tokenizer::max_tokens() const { return state_ ? state_->max_tokens : 0; }
+const Frame& Tokenizer::frame(bool pair) const {
+  static constexpr Frame kNone{};
+  return state_ ? state_->frames[pair] : kNone;
+}
+// A byte token gives one byte, even where the file has no text for it; WordPiece puts a space in
+// front.
+size_t Tokenizer::longest_piece() const { return state_ ? state_->vocabulary.longest() + 1 : 0; }
+
+bool Tokenizer::partitions() const { return state_ && !state_->is_encoder; }
+
+bool Tokenizer::marks_continuations() const { return state_ && state_->kind == Kind::wordpiece; }
+
+size_t Tokenizer::piece_characters(int32_t id) const {
+  if (!state_ || !state_->vocabulary.contains(id)) return 0;
+  if (state_->kind == Kind::wordpiece) return state_->wordpiece.piece_characters(id);
+  const std::string_view text = state_->vocabulary.text(id);
+  size_t characters = 0;
+  for (size_t at = 0; at < text.size(); ++characters) at += read_utf8(text, at).length;
+  return characters;
 }
 
 bool Tokenizer::is_end(int32_t id) const {
@@ -201,62 +120,66 @@ int32_t Tokenizer::find(std::string_view stored_text) const {
 size_t Tokenizer::scratch_bytes(size_t text_bytes) const {
   if (!state_) return 0;
   Arena measure;
-  SentencePiece::Scratch pieces;
-  if (text_bytes > kMaxTextBytes) text_bytes = kMaxTextBytes;
-  if (state_->kind == Kind::bpe)
-    Bpe::plan(measure, text_bytes, &pieces.merger);
-  else
-    SentencePiece::plan(measure, text_bytes, &pieces);
+  State::Scratch pieces;
+  state_->plan(measure, std::min(text_bytes, kMaxTextBytes), &pieces);
   return measure.used();
 }
 
+size_t Tokenizer::most_tokens(size_t text_bytes) const {
+  if (!state_) return 0;
+  size_t halves = 3;  // of a token, for each byte
+  if (state_->kind == Kind::bpe) halves = state_->bpe.longest_result(2);
+  if (state_->kind == Kind::sentencepiece) halves = 6;
+  // Each word may have a mark in front; the spaces between, or special tokens, leave half a byte.
+  if (state_->kind == Kind::unigram) halves = state_->unigram.longest_result(2) + 1;
+  size_t tokens = 0;
+  if (__builtin_mul_overflow(text_bytes, halves, &tokens)) return SIZE_MAX;
+  return tokens / 2 + tokens % 2 + 1;
+}
+
 Status Tokenizer::encode(std::string_view text, uint32_t flags, Arena scratch, mote_token* tokens,
-                         size_t capacity, size_t* count, LiteralPlaces literal) const {
+                         size_t capacity, size_t* count, LiteralPlaces literal,
+                         uint8_t* word_starts, size_t skipped) const {
   *count = 0;
   if (!state_) return fail(MOTE_ERROR_TASK, "this model has no tokenizer");
   if (text.size() > kMaxTextBytes)
     return fail(MOTE_ERROR_ARGUMENT, "text: expected at most %zu bytes, found %zu", kMaxTextBytes,
                 text.size());
   const State& state = *state_;
-  SentencePiece::Scratch pieces{};
-  if (state.kind == Kind::bpe)
-    Bpe::plan(scratch, text.size(), &pieces.merger);
-  else
-    SentencePiece::plan(scratch, text.size(), &pieces);
+  State::Scratch pieces{};
+  state.plan(scratch, text.size(), &pieces);
   if (!text.empty() && (scratch.failed() || scratch.measuring()))
     return fail(MOTE_ERROR_MEMORY, "tokenizer: a text of %zu bytes needs %zu bytes of scratch",
                 text.size(), scratch_bytes(text.size()));
-  TokenSink sink(tokens, capacity);
-  if ((flags & MOTE_TOKENIZE_FRAME) && state.adds_bos) sink.put_frame(state.bos, 0);
-  for (size_t at = 0; at < text.size();) {
-    const SpecialMatcher::Match match =
-        state.specials.find(text, at, (flags & MOTE_TOKENIZE_SPECIAL) != 0, literal);
-    const std::string_view plain = text_part(text, at, match.start);
-    if (state.kind == Kind::bpe)
-      state.bpe.encode(plain, at, pieces.merger, sink);
-    else
-      state.sentencepiece.encode(plain, at, pieces, sink);
-    if (match.id >= 0) sink.put(match.id, match.start);
-    at = match.end;
-  }
+  TokenSink sink(tokens, capacity, word_starts, skipped);
+  const Frame& frame = state.frames[0];
+  size_t part = 0;
+  for (; frame.parts[part].id >= 0; ++part)
+    if (flags & MOTE_TOKENIZE_FRAME) sink.put_frame(frame.parts[part].id, 0);
+  MOTE_TRY(
+      state.encode_between(text, 0, SpecialMatcher::Pass::first, flags, literal, pieces, sink));
   sink.finish(text.size());
-  if ((flags & MOTE_TOKENIZE_FRAME) && state.adds_eos) sink.put_frame(state.eos, text.size());
+  for (++part; part < frame.count; ++part)
+    if (flags & MOTE_TOKENIZE_FRAME)
+      sink.put_frame(frame.parts[part].id, state.is_encoder ? 0 : text.size());
   *count = sink.count();
-  if (*count > capacity)
-    return fail(MOTE_ERROR_BUFFER, "tokens: expected room for %zu, found %zu", *count, capacity);
+  const size_t kept = *count > skipped ? *count - skipped : 0;
+  if (kept > capacity)
+    return fail(MOTE_ERROR_BUFFER, "tokens: expected room for %zu, found %zu", kept, capacity);
   return kOk;
 }
 
 size_t Tokenizer::find_control(std::string_view text, size_t from, size_t* end) const {
   *end = text.size();
   while (state_ && from < text.size()) {
-    const SpecialMatcher::Match match = state_->specials.find(text, from, true);
+    const SpecialMatcher::Match match =
+        state_->specials.find(text, from, from, SpecialMatcher::Pass::first, true);
     if (match.id < 0) break;
     if (state_->vocabulary.type(match.id) != TokenType::user_defined) {
-      *end = match.end;
-      return match.start;
+      *end = match.next;
+      return match.name;
     }
-    from = match.end;
+    from = match.next;
   }
   return text.size();
 }
@@ -267,12 +190,21 @@ size_t Tokenizer::decode(int32_t id, bool first, bool skip_special, char* out,
   const TokenType type = state_->vocabulary.type(id);
   const bool special = type == TokenType::control || type == TokenType::unknown;
   if (special && skip_special) return 0;
+  if (state_->kind == Kind::wordpiece) return state_->wordpiece.decode(id, first, out, capacity);
   if (special || type == TokenType::user_defined) {
     const std::string_view text = state_->vocabulary.text(id);
     std::copy_n(text.data(), std::min(text.size(), capacity), out);
     return text.size();
   }
-  if (state_->kind == Kind::bpe) return state_->bpe.decode(id, out, capacity);
+  switch (state_->kind) {
+    case Kind::bpe:
+      return state_->bpe.decode(id, out, capacity);
+    case Kind::unigram:
+      if (type != TokenType::byte) return state_->unigram.decode(id, first, out, capacity);
+      break;
+    default:
+      break;
+  }
   return state_->sentencepiece.decode(id, first, out, capacity);
 }
 

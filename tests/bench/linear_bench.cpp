@@ -14,6 +14,7 @@
 
 #include "core/cpu.h"
 #include "kernels/kernels.h"
+#include "quant/packed.h"
 #include "quant/quant.h"
 #include "roofline.h"
 #include "tests/support/random_weights.h"
@@ -56,7 +57,10 @@ void fill_weights(Format format, Shape shape, size_t copies, uint8_t* out) {
   test::Random random(1);
   const std::vector<uint8_t> weights =
       test::random_weights(format, shape.rows * shape.columns, &random);
-  std::memcpy(out, weights.data(), one);
+  if (is_packed(format))
+    quant::pack(format, weights.data(), shape.rows, shape.columns, out);
+  else
+    std::memcpy(out, weights.data(), one);
   for (size_t i = 1; i < copies; ++i) std::memcpy(out + i * one, out, one);
 }
 

@@ -1,8 +1,11 @@
 #include "core/gguf_writer.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -38,6 +41,26 @@ class GgufWriterTest : public testing::Test {
   std::string folder_, path_;
   Allocator allocator_;
 };
+
+// A process that is killed while it writes leaves nothing behind, where the file system can do
+// that.
+TEST_F(GgufWriterTest, KilledWhileWriting) {
+  const int probe = ::open(folder_.c_str(), O_TMPFILE | O_WRONLY, 0600);
+  if (probe < 0) GTEST_SKIP() << "the file system has no files without names";
+  ::close(probe);
+  const pid_t child = fork();
+  if (child == 0) {
+    OutputFile file(allocator_);
+    const std::vector<uint8_t> bytes(1 << 20);
+    if (file.create(path_.c_str()).ok() && file.write(bytes.data(), bytes.size()).ok())
+      std::raise(SIGKILL);
+    _exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(files(), 0u);
+}
 
 #define EXPECT_OK(expression) EXPECT_TRUE((expression).ok()) << last_error()
 
@@ -154,7 +177,7 @@ TEST_F(GgufWriterTest, AnUnfinishedFileNeverStays) {
     EXPECT_OK(writer.add_tensor("a", Format::f32, {1 << 20}));
     const std::vector<uint8_t> data(1 << 20);
     EXPECT_OK(writer.append(data.data(), data.size()));
-    EXPECT_EQ(files(), 2u);
+    EXPECT_EQ(content(), "what was there before");
     EXPECT_EQ(writer.finish().code(), MOTE_ERROR_ARGUMENT);
     EXPECT_NE(std::string(last_error()).find("tensor a: expected 4194304 bytes, found 1048576"),
               std::string::npos)
@@ -167,6 +190,18 @@ TEST_F(GgufWriterTest, AnUnfinishedFileNeverStays) {
   EXPECT_OK(writer.finish());
   EXPECT_EQ(files(), 1u);
   EXPECT_EQ(content().substr(0, 4), "GGUF");
+}
+
+TEST_F(GgufWriterTest, ALinkStaysALink) {
+  std::ofstream(path_) << "what was there before";
+  const std::string link = path_ + ".link";
+  std::filesystem::create_symlink(path_, link);
+  GgufWriter writer(allocator_);
+  EXPECT_OK(writer.create(link.c_str()));
+  EXPECT_OK(writer.finish());
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(content().substr(0, 4), "GGUF");
+  EXPECT_EQ(writer.create("").code(), MOTE_ERROR_ARGUMENT);
 }
 
 TEST_F(GgufWriterTest, TwoWritersOfOneNameDoNotMix) {

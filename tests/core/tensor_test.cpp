@@ -40,6 +40,22 @@ TEST(Format, UnknownOnesAreNull) {
   EXPECT_EQ(find_format(std::string_view("")), nullptr);
 }
 
+TEST(Format, PackedFormsHaveTheBlocksOfTheirNativeOnes) {
+  for (const Format format : {Format::q4_0, Format::q4_1, Format::q8_0, Format::q6_k}) {
+    const Format packed = packed_format(format);
+    ASSERT_NE(packed, format);
+    EXPECT_TRUE(is_packed(packed));
+    EXPECT_FALSE(is_packed(format));
+    EXPECT_EQ(native_format(packed), format);
+    EXPECT_EQ(native_format(format), format);
+    EXPECT_EQ(packed_format(packed), packed);
+    EXPECT_EQ(format_info(packed).values, format_info(format).values);
+    EXPECT_EQ(format_info(packed).bytes, format_info(format).bytes);
+    EXPECT_EQ(format_info(packed).name, std::string(format_info(format).name) + "_packed");
+  }
+  EXPECT_EQ(packed_format(Format::f16), Format::f16);
+}
+
 TEST(Format, RowBytes) {
   EXPECT_EQ(row_bytes(Format::f32, 5), 20u);
   EXPECT_EQ(row_bytes(Format::q4_1, 64), 40u);

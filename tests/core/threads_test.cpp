@@ -19,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/sanitized.h"
+
 namespace mote {
 namespace {
 
@@ -334,7 +336,7 @@ bool can_map(size_t bytes) {
 }
 
 TEST(Team, TooManyThreadsIsAnErrorThatLeavesNone) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef MOTE_SANITIZED
   GTEST_SKIP() << "a sanitizer needs the address space that this test takes away";
 #endif
   constexpr uint32_t kThreads = 2000;

@@ -14,14 +14,12 @@
 #include <thread>
 
 #include "tests/support/api.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/text_encoder.h"
 #include "tests/support/tiny_model.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
+#if defined(MOTE_SANITIZED) || !defined(__GLIBC__)
 #define MOTE_CANNOT_WATCH 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define MOTE_CANNOT_WATCH 1
-#endif
 #endif
 
 namespace {
@@ -259,6 +257,12 @@ void check_model(const Model& model, uint32_t threads, mote_status* last, uint32
   // A second turn, and ends of every kind.
   WATCH(mote_generate(session, &prompt, &options, &result));
   EXPECT_GT(result.reused_tokens, 0u);
+  options.draft_tokens = MOTE_MAX_DRAFT;
+  options.flags |= MOTE_GENERATE_ALWAYS_DRAFT;
+  WATCH(mote_generate(session, &prompt, &options, &result));
+  EXPECT_GT(result.drafted_tokens, 0u);
+  options.draft_tokens = 0;
+  options.flags &= ~uint64_t{MOTE_GENERATE_ALWAYS_DRAFT};
   mote_prompt plain{};
   plain.text = {kText, sizeof kText - 1};
   callbacks.chosen = 0;
@@ -337,6 +341,95 @@ TEST_P(NoAllocation, TinyModel) {
   const AlignedBytes bytes(tiny.bytes());
   const Model model(bytes);
   check_model(model, GetParam(), &last_status, 512, 20);
+}
+
+// Every call that understands text, with windows, failures, a cancellation and a deadline.
+TEST_P(NoAllocation, TextCalls) {
+  static const char kLong[] =
+      "switching the lamps on and off, caf\xc3\xa9 \xf0\x9f\x98\x80 \xff and on again until "
+      "the [MASK] of it all is 1,234.5 and so on and so on in the kitchen";
+  const mote_input inputs[] = {{text_of("the lamp is on"), {nullptr, 0}},
+                               {{kLong, sizeof kLong - 1}, {nullptr, 0}},
+                               {{nullptr, 3}, {nullptr, 0}},
+                               {text_of(""), {nullptr, 0}}};
+  const mote_input pairs[] = {{text_of("is it on?"), {kLong, sizeof kLong - 1}},
+                              {text_of("is it off?"), text_of("off")},
+                              {text_of("what?"), text_of("")}};
+  const mote_text candidates[] = {text_of("lamp"), text_of("kitchen")};
+  mote_label_score scores[64];
+  mote_span spans[256];
+  mote_report reports[4];
+  size_t counts[4], masks = 0;
+  float vectors[4 * 32], none[3];
+  for (const TextHead head : {TextHead::classify, TextHead::entail, TextHead::tag, TextHead::answer,
+                              TextHead::fill, TextHead::embed}) {
+    const AlignedBytes bytes(text_encoder(head).build());
+    const Model model(bytes);
+    Session session(model, SessionOptions(24, 32, GetParam()));
+    mote_text_options options{};
+    options.size = sizeof options;
+    options.too_long = MOTE_LONG_WINDOWS;
+    options.window_stride = 4;
+    options.on_progress = [](void*, size_t, size_t) {};
+    if (head == TextHead::entail) {
+      options.candidates = candidates;
+      options.candidate_count = 2;
+    }
+    for (int round = 0; round < 3; ++round) {
+      if (round == 1) options.too_long = MOTE_LONG_ERROR;
+      if (round == 2) {
+        options.too_long = MOTE_LONG_TRUNCATE;
+        options.user = session.get();
+        options.on_progress = [](void* user, size_t, size_t) {
+          mote_session_cancel(static_cast<mote_session*>(user));
+        };
+      }
+      if (head == TextHead::classify || head == TextHead::entail) {
+        WATCH(mote_classify(session, inputs, 4, &options, scores, 64, reports));
+        if (round < 2) {
+          EXPECT_EQ(reports[2].status, MOTE_ERROR_ARGUMENT);
+        }
+      }
+      if (head == TextHead::tag) {
+        WATCH(mote_tag_batch(session, inputs, 4, &options, spans, 256, counts, reports));
+        EXPECT_EQ(reports[0].status, MOTE_OK);
+      }
+      if (head == TextHead::answer) {
+        WATCH(mote_answer_batch(session, pairs, 3, &options, spans, 256, counts, none, reports));
+        if (round < 2) {
+          EXPECT_EQ(reports[2].status, MOTE_ERROR_ARGUMENT);
+        }
+      }
+      if (head == TextHead::fill && round > 0) {
+        WATCH(mote_fill(session, text_of("the [MASK]"), &options, scores, 64, &masks, reports));
+        EXPECT_EQ(masks, 1u);
+      }
+      WATCH(mote_embed(session, inputs, 4, &options, vectors, 4 * 32, reports));
+      EXPECT_TRUE(last_status == MOTE_OK || last_status == MOTE_ERROR_CANCELLED);
+    }
+    WATCH(mote_embed(session, inputs, 4, nullptr, vectors, 4 * 32, nullptr));
+    EXPECT_EQ(last_status, MOTE_ERROR_ARGUMENT);
+    WATCH(mote_tag(session, inputs[0].text, nullptr, spans, 0, counts, nullptr));
+    EXPECT_NE(last_status, MOTE_ERROR_ARGUMENT);
+  }
+}
+
+// A generator that scores candidates.
+TEST_P(NoAllocation, Candidates) {
+  const AlignedBytes bytes(TinyModel().bytes());
+  const Model model(bytes);
+  Session session(model, SessionOptions(64, 8, GetParam()));
+  const mote_input inputs[] = {{text_of("The thing in the other"), {nullptr, 0}},
+                               {text_of("On"), {nullptr, 0}}};
+  const mote_text candidates[] = {text_of(" one"), text_of(" of the others")};
+  mote_text_options options{};
+  options.size = sizeof options;
+  options.candidates = candidates;
+  options.candidate_count = 2;
+  mote_label_score scores[4];
+  mote_report reports[2];
+  WATCH(mote_classify(session, inputs, 2, &options, scores, 4, reports));
+  EXPECT_EQ(last_status, MOTE_OK) << mote_last_error();
 }
 
 TEST_P(NoAllocation, SmolLm2) {

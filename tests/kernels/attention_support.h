@@ -86,10 +86,12 @@ inline bool sees(size_t p, size_t k, bool causal, size_t window) {
   return window == 0 || distance < window;
 }
 
-// One query at position p over keys [0, last), as the cache reads them: k[j * head_dim + i].
+// One query at position p over keys [0, last), as the cache reads them: k[j * head_dim + i]. bias:
+// of those keys, or null.
 inline std::vector<double> plain_attention(const float* q, const float* k, const float* v,
                                            size_t head_dim, size_t last, size_t p, bool causal,
-                                           size_t window, double scale, double cap) {
+                                           size_t window, double scale, double cap,
+                                           const float* bias = nullptr) {
   std::vector<double> scores, out(head_dim, 0.0);
   std::vector<size_t> seen;
   double top = -HUGE_VAL, total = 0;
@@ -98,6 +100,7 @@ inline std::vector<double> plain_attention(const float* q, const float* k, const
     double s = 0;
     for (size_t i = 0; i < head_dim; ++i) s += double(q[i]) * k[j * head_dim + i];
     s *= scale;
+    if (bias) s += bias[j];
     if (cap > 0) s = cap * std::tanh(s / cap);
     seen.push_back(j);
     scores.push_back(s);

@@ -1,4 +1,6 @@
 // Every linear kernel of every instruction set gives the oracle's bits, whatever the shape.
+#include <algorithm>
+
 #include "linear_support.h"
 
 namespace mote::test {
@@ -48,17 +50,17 @@ TEST_P(LinearOracle, EveryNumberOfColumns) {
   }
 }
 
-// Blocks with a second int8 vector: one, some, all of them.
-TEST_P(LinearOracle, RefinedBlocks) {
+TEST_P(LinearOracle, Outliers) {
   MOTE_KERNELS_OR_SKIP(isa_);
-  constexpr size_t kBlocks = 7;
-  for (const size_t refined : {size_t{1}, size_t{3}, kBlocks}) {
-    const Layer layer(format_, 51, kBlocks * block_, 14, is_fused(isa_), 40 + refined, refined);
-    for (const size_t tokens : {1, 2, 3, 4, 5, 8, 14})
-      for (const size_t rows : {1, 16, 32, 51})
-        ASSERT_NO_FATAL_FAILURE(expect_outputs(
-            layer, rows, tokens, run_linear(kernels, layer, rows, tokens, true, true), true, true));
+  const Layer layer(format_, 51, 7 * block_, 14, is_fused(isa_), 40, true);
+  if (layer.outliers) {
+    EXPECT_NE(std::count(layer.outlier_scale.begin(), layer.outlier_scale.end(), 0.0f),
+              std::ptrdiff_t(layer.outlier_scale.size()));
   }
+  for (const size_t tokens : {1, 2, 3, 4, 5, 8, 14})
+    for (const size_t rows : {1, 16, 32, 51})
+      ASSERT_NO_FATAL_FAILURE(expect_outputs(
+          layer, rows, tokens, run_linear(kernels, layer, rows, tokens, true, true), true, true));
 }
 
 TEST_P(LinearOracle, BiasAndAccumulate) {
@@ -78,6 +80,7 @@ TEST_P(LinearOracle, PiecesOfRowsAndTokens) {
   MOTE_KERNELS_OR_SKIP(isa_);
   const size_t rows = 150, tokens = 13, y_stride = rows + 3;
   const Layer layer(format_, rows, 2 * block_, tokens, is_fused(isa_), 4);
+  const std::vector<uint8_t> weights = layer.stored(rows);
   const GuardedActivations activations(layer, tokens);
   const GuardedBytes scratch((linear_scratch_bytes(layer.columns) + 63) / 64 * 64);
   constexpr float kUntouched = -12345.0f;
@@ -87,7 +90,7 @@ TEST_P(LinearOracle, PiecesOfRowsAndTokens) {
     for (const auto& [first_token, last_token] : token_pieces) {
       std::vector<float> y(tokens * y_stride, kUntouched);
       LinearTask task;
-      task.weights = layer.weights.data();
+      task.weights = weights.data();
       task.columns = layer.columns;
       task.rows = rows;
       task.first_row = first_row;
@@ -114,14 +117,15 @@ TEST_P(LinearOracle, PiecesOfRowsAndTokens) {
 TEST_P(LinearOracle, MisalignedWeights) {
   MOTE_KERNELS_OR_SKIP(isa_);
   const Layer layer(format_, 48, 3 * block_, 6, is_fused(isa_), 5);
+  const std::vector<uint8_t> stored = layer.stored(48);
   const GuardedActivations activations(layer, 6);
   const GuardedBytes scratch((linear_scratch_bytes(layer.columns) + 63) / 64 * 64);
   for (size_t shift = 0; shift < 64; shift += shift < 4 ? 1 : 7)
     for (const size_t tokens : {1, 6}) {
-      std::vector<uint8_t> bytes(layer.weights.size() + 128);
+      std::vector<uint8_t> bytes(stored.size() + 128);
       auto* weights = reinterpret_cast<uint8_t*>(
           (reinterpret_cast<uintptr_t>(bytes.data()) + 63) / 64 * 64 + shift);
-      std::memcpy(weights, layer.weights.data(), layer.weights.size());
+      std::memcpy(weights, stored.data(), stored.size());
       std::vector<float> y(tokens * 48);
       LinearTask task;
       task.weights = weights;

@@ -1,5 +1,7 @@
 #include "linear_support.h"
 
+#include "quant/packed.h"
+
 namespace mote::test {
 namespace {
 
@@ -22,17 +24,19 @@ void to_corrections(std::vector<int32_t>* sums) {
 }  // namespace
 
 Layer::Layer(Format format_, size_t rows_, size_t columns_, size_t tokens_, bool fused,
-             uint64_t seed, size_t refined_)
+             uint64_t seed, bool outliers_)
     : format(format_),
       rows(rows_),
       columns(columns_),
       tokens(tokens_),
-      refined(needs_quantized_activations(format_) ? refined_ : 0),
+      outliers(needs_quantized_activations(format_) && outliers_),
       expected(tokens * rows) {
   Random random(seed);
   weights = random_weights(format, rows * columns, &random);
   bias = random.normals(rows);
   x = random.normals(tokens * columns);
+  // Outliers in all places: in some blocks, in neighbours, in none.
+  for (size_t i = 5; outliers && i < x.size(); i += 37 + i % 50) x[i] *= 20.0f;
   const bool quantized = needs_quantized_activations(format);
   const size_t blocks = columns / 32;
   if (quantized) {
@@ -40,32 +44,46 @@ Layer::Layer(Format format_, size_t rows_, size_t columns_, size_t tokens_, bool
     scale.resize(tokens * blocks);
     scaled_sum.resize(tokens * blocks);
     correction.resize(tokens * blocks * 2);
-    for (size_t t = 0; t < tokens; ++t)
+    outlier_group.resize(tokens * (blocks + 1), kNoOutlier);
+    outlier_q.resize(tokens * blocks * 4);
+    outlier_scale.resize(tokens * blocks);
+    for (size_t t = 0; t < tokens; ++t) {
       quant::quantize_activations(&x[t * columns], columns, &q[t * columns], &scale[t * blocks],
                                   &scaled_sum[t * blocks], &correction[t * blocks * 2]);
+      if (outliers)
+        quant::separate_outliers(&x[t * columns], columns, &q[t * columns], &scale[t * blocks],
+                                 &scaled_sum[t * blocks], &correction[t * blocks * 2],
+                                 &outlier_group[t * (blocks + 1)], &outlier_q[t * blocks * 4],
+                                 &outlier_scale[t * blocks]);
+    }
     to_corrections(&correction);
-    refined_block.resize(tokens * (refined + 1), kNoBlock);
-    refined_q.resize(tokens * refined * 32);
-    refined_scale.resize(tokens * refined);
-    refined_correction.resize(tokens * refined * 2);
-    for (size_t t = 0; t < tokens && refined; ++t)
-      quant::refine_activations(&x[t * columns], columns, &q[t * columns], &scale[t * blocks],
-                                &scaled_sum[t * blocks], refined, &refined_block[t * (refined + 1)],
-                                &refined_q[t * refined * 32], &refined_scale[t * refined],
-                                &refined_correction[t * refined * 2]);
-    to_corrections(&refined_correction);
+    for (size_t n = 0; n < tokens * blocks; ++n) {
+      int32_t sum = 0;
+      for (size_t i = 0; i < 4; ++i) sum += outlier_q[4 * n + i];
+      outlier_correction.push_back(-128 * sum);
+    }
   }
   for (size_t t = 0; t < tokens; ++t)
     for (size_t r = 0; r < rows; ++r)
       expected[t * rows + r] = quant::linear_output(
-          format, &weights[r * row_bytes()], columns, &x[t * columns],
+          native_format(format), &weights[r * row_bytes()], columns, &x[t * columns],
           quantized ? &q[t * columns] : nullptr, quantized ? &scale[t * blocks] : nullptr,
           quantized ? &scaled_sum[t * blocks] : nullptr, fused);
-  for (size_t t = 0; t < tokens && refined; ++t)
+  for (size_t t = 0; t < tokens && outliers; ++t) {
+    const uint32_t* group = &outlier_group[t * (blocks + 1)];
+    size_t count = 0;
+    while (group[count] != kNoOutlier) ++count;
     for (size_t r = 0; r < rows; ++r)
-      expected[t * rows + r] += quant::linear_refinement(
-          format, &weights[r * row_bytes()], refined, &refined_block[t * (refined + 1)],
-          &refined_q[t * refined * 32], &refined_scale[t * refined], fused);
+      expected[t * rows + r] +=
+          quant::linear_outliers(native_format(format), &weights[r * row_bytes()], count, group,
+                                 &outlier_q[t * blocks * 4], &outlier_scale[t * blocks], fused);
+  }
+}
+
+std::vector<uint8_t> Layer::stored(size_t count) const {
+  std::vector<uint8_t> bytes(weights.begin(), weights.begin() + count * row_bytes());
+  if (is_packed(format)) quant::pack(format, weights.data(), count, columns, bytes.data());
+  return bytes;
 }
 
 GuardedActivations::GuardedActivations(const Layer& layer, size_t tokens)
@@ -74,28 +92,26 @@ GuardedActivations::GuardedActivations(const Layer& layer, size_t tokens)
       scale(guarded_prefix(layer.scale, tokens * (layer.columns / 32))),
       scaled_sum(guarded_prefix(layer.scaled_sum, tokens * (layer.columns / 32))),
       correction(guarded_prefix(layer.correction, tokens * (layer.columns / 16))),
-      refined_block(guarded_prefix(layer.refined_block, tokens * (layer.refined + 1))),
-      refined_q(guarded_prefix(layer.refined_q, tokens * layer.refined * 32)),
-      refined_scale(guarded_prefix(layer.refined_scale, tokens * layer.refined)),
-      refined_correction(guarded_prefix(layer.refined_correction, tokens * layer.refined * 2)) {
+      outlier_group(guarded_prefix(layer.outlier_group, tokens * (layer.columns / 32 + 1))),
+      outlier_q(guarded_prefix(layer.outlier_q, tokens * (layer.columns / 8))),
+      outlier_scale(guarded_prefix(layer.outlier_scale, tokens * (layer.columns / 32))),
+      outlier_correction(guarded_prefix(layer.outlier_correction, tokens * (layer.columns / 32))) {
   view.x = x.data();
   view.x_stride = layer.columns;
   view.q = q.data();
   view.scale = scale.data();
   view.scaled_sum = scaled_sum.data();
   view.correction = correction.data();
-  view.refined = layer.refined;
-  view.refined_block = refined_block.data();
-  view.refined_q = refined_q.data();
-  view.refined_scale = refined_scale.data();
-  view.refined_correction = refined_correction.data();
+  view.outliers = layer.outliers;
+  view.outlier_group = outlier_group.data();
+  view.outlier_q = outlier_q.data();
+  view.outlier_scale = outlier_scale.data();
+  view.outlier_correction = outlier_correction.data();
 }
 
 std::vector<float> run_linear(const Kernels& kernels, const Layer& layer, size_t rows,
                               size_t tokens, bool bias, bool accumulate) {
-  const std::vector<uint8_t> bytes(layer.weights.begin(),
-                                   layer.weights.begin() + rows * layer.row_bytes());
-  const auto weights = Guarded<uint8_t>::copy(bytes);
+  const auto weights = Guarded<uint8_t>::copy(layer.stored(rows));
   const auto guarded_bias = guarded_prefix(layer.bias, rows);
   const GuardedActivations activations(layer, tokens);
   Guarded<float> y(tokens * rows);

@@ -13,22 +13,24 @@ namespace mote::test {
 struct Layer {
   Format format;
   size_t rows, columns, tokens;
-  std::vector<uint8_t> weights;
+  std::vector<uint8_t> weights;  // native, also of a packed format
   std::vector<float> bias;
   std::vector<float> x;
   std::vector<int8_t> q;
   std::vector<float> scale, scaled_sum;
   std::vector<int32_t> correction;
-  size_t refined;  // blocks per token
-  std::vector<uint32_t> refined_block;
-  std::vector<int8_t> refined_q;
-  std::vector<float> refined_scale;
-  std::vector<int32_t> refined_correction;
+  bool outliers;
+  std::vector<uint32_t> outlier_group;
+  std::vector<int8_t> outlier_q;
+  std::vector<float> outlier_scale;
+  std::vector<int32_t> outlier_correction;
   std::vector<float> expected;  // [tokens][rows], without bias
 
   Layer(Format format, size_t rows, size_t columns, size_t tokens, bool fused, uint64_t seed,
-        size_t refined = 0);
+        bool outliers = false);
   size_t row_bytes() const { return mote::row_bytes(format, columns); }
+  // The first `count` rows as a file holds them.
+  std::vector<uint8_t> stored(size_t count) const;
 };
 
 // Activations that end at guard pages.
@@ -38,10 +40,10 @@ struct GuardedActivations {
   Guarded<int8_t> q;
   Guarded<float> scale, scaled_sum;
   Guarded<int32_t> correction;
-  Guarded<uint32_t> refined_block;
-  Guarded<int8_t> refined_q;
-  Guarded<float> refined_scale;
-  Guarded<int32_t> refined_correction;
+  Guarded<uint32_t> outlier_group;
+  Guarded<int8_t> outlier_q;
+  Guarded<float> outlier_scale;
+  Guarded<int32_t> outlier_correction;
   Activations view;
 };
 

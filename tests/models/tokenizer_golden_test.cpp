@@ -45,7 +45,7 @@ TEST_P(SharedVocabulary, GivesUpstreamIds) {
   check_vocabulary_file(path);
 }
 INSTANTIATE_TEST_SUITE_P(TokenizerGolden, SharedVocabulary,
-                         testing::Values("gpt-2", "llama-bpe", "qwen2", "llama-spm"));
+                         testing::Values("gpt-2", "llama-bpe", "qwen2", "llama-spm", "bert-bge"));
 
 struct RealModel {
   const char* name;

@@ -45,8 +45,10 @@ class TokenizerFile {
   std::vector<std::string> messages;  // logged
 };
 
-// Encodes with a scratch of exactly scratch_bytes(); the tokens must partition the text.
-std::vector<mote_token> encode(const Tokenizer& tokenizer, std::string_view text, uint32_t flags);
+// Encodes with a scratch of exactly scratch_bytes(); a generator's tokens must partition the text,
+// an encoder's must not go back in it.
+std::vector<mote_token> encode(const Tokenizer& tokenizer, std::string_view text, uint32_t flags,
+                               std::vector<uint8_t>* word_starts = nullptr);
 std::vector<int32_t> encode_ids(const Tokenizer& tokenizer, std::string_view text, uint32_t flags);
 std::string decode(const Tokenizer& tokenizer, const std::vector<int32_t>& ids, bool skip_special);
 

@@ -75,6 +75,10 @@ class Model {
   }
   Model(const Model&) = delete;
   Model(Model&& other) noexcept { std::swap(handle_, other.handle_); }
+  Model& operator=(Model&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
   ~Model() { mote_model_close(handle_); }
   mote_model* get() const { return handle_; }
   operator const mote_model*() const { return handle_; }

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "models/encoder.h"
+#include "models/session.h"
 #include "mote.h"
 
 namespace mote::test {
@@ -135,6 +137,9 @@ class FileTrial {
     if (info.tasks & MOTE_TASK_TOKENIZE) tokenize(session);
     render(session);
     if (info.tasks & MOTE_TASK_GENERATE) compute(session, info.vocabulary_size);
+    if (info.tasks & MOTE_TASK_EMBED) encode(session, info.vocabulary_size);
+    if ((info.tasks & MOTE_TASK_EMBED) && (info.tasks & MOTE_TASK_TOKENIZE))
+      understand(session, info);
     mote_session_destroy(session);
   }
 
@@ -186,6 +191,54 @@ class FileTrial {
     prompt.messages = kMessages;
     prompt.message_count = 2;
     generate(session, prompt, 0.0f);
+  }
+
+  void encode(mote_session* session, uint32_t vocabulary) {
+    const auto last = static_cast<int32_t>(vocabulary) - 1;
+    const int32_t ids[] = {0, last, last / 2};
+    const uint8_t types[] = {0, 1, 1};
+    const Sequence sequences[] = {{ids, types, 3}, {ids, nullptr, 1}, {ids, nullptr, 2}};
+    EncoderOutputs outputs;
+    const Status status = mote::encode(session, sequences, 3, {}, &outputs);
+    computed_ = check("encode", status.code(), {MOTE_ERROR_CAPACITY, MOTE_ERROR_ARGUMENT});
+    if (!computed_) return;
+    const uint32_t row = 5;
+    session->team.run([&] {
+      session->transformer.pooled(session->team, Pooling::max);
+      if (session->model->transformer.spec.head.kind == HeadKind::masked_lm)
+        session->transformer.masked_logits(session->team, &row, 1);
+    });
+  }
+
+  // Every call that takes texts, with the whole text and over windows.
+  void understand(mote_session* session, const mote_model_info& info) {
+    const mote_text text = {kText.data(), kText.size()};
+    const mote_input inputs[] = {{text, {nullptr, 0}}, {{"a", 1}, text}};
+    const std::vector<mote_status> expected = {MOTE_ERROR_ARGUMENT, MOTE_ERROR_TASK,
+                                               MOTE_ERROR_BAD_FILE, MOTE_ERROR_BUFFER,
+                                               MOTE_ERROR_CAPACITY};
+    for (const uint32_t too_long : {MOTE_LONG_TRUNCATE, MOTE_LONG_WINDOWS}) {
+      mote_text_options options{};
+      options.size = sizeof options;
+      options.too_long = too_long;
+      std::vector<float> vectors(2 * size_t(info.embedding_size));
+      std::vector<mote_label_score> scores(2 * size_t(info.label_count) + 64);
+      mote_span spans[64];
+      mote_report reports[2];
+      size_t count = 0;
+      check("embed",
+            mote_embed(session, inputs, 2, &options, vectors.data(), vectors.size(), reports),
+            expected);
+      check("classify",
+            mote_classify(session, inputs, 2, &options, scores.data(), scores.size(), reports),
+            expected);
+      check("tag", mote_tag(session, text, &options, spans, 64, &count, reports), expected);
+      check("answer",
+            mote_answer(session, inputs[1].text, text, &options, spans, 64, &count, nullptr),
+            expected);
+      check("fill", mote_fill(session, text, &options, scores.data(), 64, &count, reports),
+            expected);
+    }
   }
 
   void generate(mote_session* session, const mote_prompt& prompt, float temperature) {

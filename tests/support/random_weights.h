@@ -15,8 +15,10 @@ inline void set_half(uint8_t* p, float value) {
   std::memcpy(p, &half, sizeof(half));
 }
 
-// Valid blocks of any bit pattern, with scales about 0.01; float formats get normal values.
-inline std::vector<uint8_t> random_weights(Format format, size_t values, Random* random) {
+// Valid blocks of any bit pattern, with scales about 0.01; float formats get normal values. Of a
+// packed format its native form.
+inline std::vector<uint8_t> random_weights(Format wanted, size_t values, Random* random) {
+  const Format format = native_format(wanted);
   const size_t bytes = row_bytes(format, values);
   if (!needs_quantized_activations(format)) {
     std::vector<uint8_t> out(bytes);

@@ -89,9 +89,120 @@ inline GgufBuilder small_stablelm() {
   builder.remove_key("stablelm.attention.layer_norm_rms_epsilon");
   builder.f32("stablelm.attention.layer_norm_epsilon", 1e-5f);
   builder.u32("stablelm.rope.dimension_count", 4);
+  builder.boolean("stablelm.use_parallel_residual", false);
   add_vectors(&builder, "attn_norm.bias", kHidden, 0.0f);
   add_vectors(&builder, "ffn_norm.bias", kHidden, 0.0f);
   builder.tensor("output_norm.bias", {kHidden}, Format::f32, Random(7).normals(kHidden, 0.1f));
+  return builder;
+}
+
+// ---- Encoders ----
+
+inline void add_matrix(GgufBuilder* builder, const std::string& name, uint64_t rows,
+                       uint64_t columns, Format format = Format::f32) {
+  Random random(rows + name.size());
+  builder->tensor(name, {columns, rows}, format, random.normals(rows * columns, 0.2f));
+}
+inline void add_vector(GgufBuilder* builder, const std::string& name, uint64_t size, float mean) {
+  std::vector<float> values = Random(size + name.size()).normals(size, 0.2f);
+  for (float& value : values) value += mean;
+  builder->tensor(name, {size}, Format::f32, values);
+}
+
+inline GgufBuilder small_encoder(const std::string& name) {
+  GgufBuilder builder = of_architecture(name);
+  builder.remove_key(name + ".attention.layer_norm_rms_epsilon");
+  builder.f32(name + ".attention.layer_norm_epsilon", 1e-5f);
+  builder.remove_key("tokenizer.chat_template");
+  return builder;
+}
+// Norms behind the sums, as BERT has them.
+inline GgufBuilder small_residual_encoder(const std::string& name, uint64_t width = kHidden) {
+  GgufBuilder builder = small_encoder(name);
+  rename_in_layers(&builder, "attn_norm.weight", "attn_output_norm.weight");
+  rename_in_layers(&builder, "ffn_norm.weight", "layer_output_norm.weight");
+  builder.remove_tensor("output_norm.weight");
+  add_vectors(&builder, "attn_output_norm.bias", kHidden, 0.0f);
+  add_vectors(&builder, "layer_output_norm.bias", kHidden, 0.0f);
+  add_vector(&builder, "token_embd_norm.weight", width, 1.0f);
+  add_vector(&builder, "token_embd_norm.bias", width, 0.0f);
+  return builder;
+}
+inline GgufBuilder small_bert(const std::string& name, uint64_t width = kHidden) {
+  GgufBuilder builder = small_residual_encoder(name, width);
+  for (uint32_t i = 0; i < kLayers; ++i)
+    builder.remove_tensor("blk." + std::to_string(i) + ".ffn_gate.weight");
+  add_vectors(&builder, "attn_q.bias", kQuery, 0.0f);
+  add_vectors(&builder, "attn_k.bias", kKeyValue, 0.0f);
+  add_vectors(&builder, "attn_v.bias", kKeyValue, 0.0f);
+  add_vectors(&builder, "attn_output.bias", kHidden, 0.0f);
+  add_vectors(&builder, "ffn_up.bias", 64, 0.0f);
+  add_vectors(&builder, "ffn_down.bias", kHidden, 0.0f);
+  add_matrix(&builder, "position_embd.weight", 128, width);
+  return builder;
+}
+
+inline void add_token_types(GgufBuilder* builder) {
+  add_matrix(builder, "token_types.weight", 2, kHidden);
+  builder->u32("tokenizer.ggml.token_type_count", 2);
+}
+
+inline GgufBuilder small_bert_classifier() {
+  GgufBuilder builder = small_bert("bert");
+  add_token_types(&builder);
+  add_matrix(&builder, "cls.weight", kHidden, kHidden, Format::q4_0);
+  add_vector(&builder, "cls.bias", kHidden, 0.0f);
+  add_matrix(&builder, "cls.output.weight", 3, kHidden);
+  add_vector(&builder, "cls.output.bias", 3, 0.0f);
+  builder.text("mote.task", "classify");
+  builder.text("mote.head.activation", "tanh");
+  builder.texts("bert.classifier.output_labels", {"no", "maybe", "yes"});
+  return builder;
+}
+
+// A narrow embedding, one group of layers, and a masked language model's head.
+inline GgufBuilder small_albert() {
+  constexpr uint64_t kWidth = 64;
+  GgufBuilder builder = small_bert("albert", kWidth);
+  const uint64_t vocabulary = builder.find_tensor("token_embd.weight").shape[1];
+  builder.remove_tensor("token_embd.weight");
+  add_matrix(&builder, "token_embd.weight", vocabulary, kWidth, Format::q8_0);
+  add_matrix(&builder, "token_embd_projection.weight", kHidden, kWidth, Format::q4_0);
+  add_vector(&builder, "token_embd_projection.bias", kHidden, 0.0f);
+  for (GgufBuilder::TensorEntry& tensor : std::vector<GgufBuilder::TensorEntry>(builder.tensors))
+    if (tensor.name.rfind("blk.1.", 0) == 0) builder.remove_tensor(tensor.name);
+  add_matrix(&builder, "cls.weight", kWidth, kHidden, Format::q8_0);
+  add_vector(&builder, "cls.bias", kWidth, 0.0f);
+  add_vector(&builder, "cls.norm.weight", kWidth, 1.0f);
+  add_vector(&builder, "cls.norm.bias", kWidth, 0.0f);
+  add_vector(&builder, "output.bias", vocabulary, 0.0f);
+  builder.u32("mote.embedding_width", kWidth);
+  builder.u32("mote.layer_groups", 1);
+  builder.text("mote.task", "masked_lm");
+  builder.text("mote.head.activation", "gelu_tanh");
+  return builder;
+}
+
+inline GgufBuilder small_mpnet() {
+  GgufBuilder builder = small_bert("mpnet");
+  add_matrix(&builder, "attn_rel_b.weight", 8, 2);
+  builder.u32("mpnet.attention.relative_buckets_count", 8);
+  builder.u32("mpnet.pooling_type", 2);
+  return builder;
+}
+
+inline GgufBuilder small_modern_bert() {
+  GgufBuilder builder = small_encoder("modern-bert");
+  builder.remove_tensor("blk.0.attn_norm.weight");
+  fuse_in_layers(&builder, {"ffn_gate.weight", "ffn_up.weight"}, "ffn_up.weight");
+  add_vector(&builder, "token_embd_norm.weight", kHidden, 1.0f);
+  add_matrix(&builder, "cls.weight", kHidden, kHidden);
+  add_vector(&builder, "cls.norm.weight", kHidden, 1.0f);
+  add_matrix(&builder, "tag.output.weight", 5, kHidden);
+  add_vector(&builder, "tag.output.bias", 5, 0.0f);
+  builder.u32("modern-bert.attention.sliding_window", 6);
+  builder.text("mote.task", "tag");
+  builder.text("mote.head.activation", "gelu");
   return builder;
 }
 
@@ -138,12 +249,18 @@ inline std::vector<TinyFamily> tiny_families() {
   scaled.text("llama.rope.scaling.type", "yarn");
   scaled.f32("llama.rope.scaling.factor", 4.0f);
   scaled.u32("llama.rope.scaling.original_context_length", 32);
-  add_vectors(&add("qwen2", of_architecture("qwen2")), "attn_q.bias", kQuery, 0.0f);
+  GgufBuilder& qwen2 = add("qwen2", of_architecture("qwen2"));
+  add_vectors(&qwen2, "attn_q.bias", kQuery, 0.0f);
+  add_vectors(&qwen2, "attn_k.bias", kKeyValue, 0.0f);
+  add_vectors(&qwen2, "attn_v.bias", kKeyValue, 0.0f);
   GgufBuilder& qwen3 = add("qwen3", of_architecture("qwen3"));
   add_vectors(&qwen3, "attn_q_norm.weight", kHead, 1.0f);
   add_vectors(&qwen3, "attn_k_norm.weight", kHead, 1.0f);
   use_sentencepiece(&add("gemma2", small_gemma("gemma2")));
-  add("gemma3", small_gemma("gemma3")).f32("gemma3.rope.freq_base_swa", 5000.0f);
+  GgufBuilder& gemma3 = add("gemma3", small_gemma("gemma3"));
+  gemma3.f32("gemma3.rope.freq_base_swa", 5000.0f);
+  add_vectors(&gemma3, "attn_q_norm.weight", kHead, 1.0f);
+  add_vectors(&gemma3, "attn_k_norm.weight", kHead, 1.0f);
   add("granite", of_architecture("granite")).f32("granite.residual_scale", 0.5f);
   GgufBuilder& olmo2 = add("olmo2", of_architecture("olmo2"));
   rename_in_layers(&olmo2, "attn_norm.weight", "post_attention_norm.weight");
@@ -155,6 +272,11 @@ inline std::vector<TinyFamily> tiny_families() {
   fuse_in_layers(&phi3, {"ffn_gate.weight", "ffn_up.weight"}, "ffn_up.weight");
   add("smollm3", of_architecture("smollm3"));
   add("stablelm", small_stablelm());
+  add("bert", small_bert_classifier());
+  add("albert", small_albert());
+  add("mpnet", small_mpnet());
+  add_token_types(&add("nomic_bert", small_residual_encoder("nomic-bert")));
+  add("modern_bert", small_modern_bert());
   return all;
 }
 

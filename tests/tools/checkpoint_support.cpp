@@ -20,7 +20,8 @@ Checkpoint Checkpoint::load(const std::string& name) {
   Checkpoint checkpoint;
   checkpoint.config = Json::parse(read_all(folder + "/config.json"));
   checkpoint.tensors = SafeTensors(folder + "/model.safetensors").all();
-  checkpoint.files["generation_config.json"] = read_all(folder + "/generation_config.json");
+  if (std::filesystem::exists(folder + "/generation_config.json"))
+    checkpoint.files["generation_config.json"] = read_all(folder + "/generation_config.json");
   return checkpoint;
 }
 
@@ -70,7 +71,11 @@ std::string Checkpoint::write(const TemporaryFolder& folder, const std::string& 
   const std::string path = folder.path(name);
   std::filesystem::create_directory(path);
   folder.write(name + "/config.json", config.dump());
-  for (const auto& [file, text] : files) folder.write(name + "/" + file, text);
+  for (const auto& [file, text] : files) {
+    if (file.find('/') != std::string::npos)
+      std::filesystem::create_directories(std::filesystem::path(path + "/" + file).parent_path());
+    folder.write(name + "/" + file, text);
+  }
   if (shards == 1) {
     folder.write(name + "/model.safetensors", safetensors_bytes(tensors));
     return path;

@@ -284,6 +284,10 @@ const Refusal kRefusals[] = {
     {"gemma3-text",
      {{"rope_parameters", {{"sliding_attention", {{"rope_type", "linear"}}}}}},
      {"rope_parameters.sliding_attention.rope_type", "default", "linear"}},
+    // What the reader of the file would refuse.
+    {"llama", {{"rms_norm_eps", 1}}, {"rms_norm_eps", "less than 1", "1"}},
+    {"llama", {{"rms_norm_eps", -1e-6}}, {"rms_norm_eps", "less than 1", "-1e-06"}},
+    {"llama", {{"rope_parameters", {{"rope_theta", 1}}}}, {"rope_theta", "more than 1"}},
     {"llama",
      {{"rope_parameters", {{"full_attention", {{"rope_theta", 1e4}}}}}},
      {"rope_parameters.full_attention", "not supported"}},

@@ -128,7 +128,12 @@ TEST_F(Text, TemplateOfTheModel) {
   EXPECT_EQ(run("template", {"--messages", "-", "--json"}, object).json()["text"], expected);
   const std::string list = R"([{"role": "user", "content": "Hi"}])";
   EXPECT_EQ(run("template", {"--messages", "-"}, list).out, "<|im_start|>user\nHi<|im_end|>\n");
-  expect_failure(run("template", {"--messages", "-"}, "5"), 1, "messages");
+  for (const char* none : {"5", "{}", "{\"message\": []}"})
+    expect_failure(run("template", {"--messages", "-"}, none), 1, "\"messages\"");
+  expect_failure(run("template", {"--messages", "-"}, "{\"messages\": 1e400}"), 1, "overflow");
+  const std::string deep = "{\"messages\": " + std::string(100000, '[');
+  expect_failure(run("template", {"--messages", "-"}, deep), 1, "too deeply");
+  expect_failure(run("template", {"--messages", "-"}, "{\"messages\": \"\xff\"}"), 1, "UTF-8");
 }
 
 TEST_F(Text, TemplateOfAFile) {
@@ -143,6 +148,10 @@ TEST_F(Text, TemplateOfAFile) {
   const std::string refusal = folder_.write("no.jinja", "{{ raise_exception('not this way') }}");
   expect_failure(run_tool({"template", "--template", refusal, "--messages", "-"}, object), 1,
                  "not this way");
+  const std::string broken = folder_.write("broken.jinja", "a\n{{ x");
+  const ToolResult fault = run_tool({"template", "--template", broken, "--messages", "-"}, object);
+  expect_failure(fault, 1, "broken.jinja: chat template line 2");
+  EXPECT_EQ(fault.err.find("chat template"), fault.err.rfind("chat template"));  // said once
 }
 
 // Every golden of the template engine, through the command.

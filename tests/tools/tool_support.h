@@ -22,8 +22,14 @@ struct ToolResult {
   int status = -1;  // 128 + n: ended by signal n
   std::string out, err;
 
-  Json json() const { return Json::parse(out); }
+  // A part of it lives as long as this result.
+  Json& json() const {
+    if (parsed.is_null()) parsed = Json::parse(out);
+    return parsed;
+  }
   std::vector<Json> json_lines() const;
+
+  mutable Json parsed = nullptr;  // once asked for
 };
 // input: what it reads from standard input. environment: "NAME=value".
 ToolResult run_tool(const Words& arguments, const std::string& input = "",

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "tools/commands.h"
+#include "tools/developer/encoder_run.h"
 #include "tools/developer/error_plot.h"
 #include "tools/developer/forward_run.h"
 
@@ -19,13 +20,15 @@ struct Options {
 // Errors of one tensor against its reference, gathered row by row.
 class Comparison {
  public:
-  Comparison(std::string name, SafetensorsReader& reference, uint64_t rows, uint64_t width)
-      : name_(std::move(name)), width_(width) {
+  Comparison(std::string name, SafetensorsReader& reference, const std::vector<uint64_t>& shape)
+      : name_(std::move(name)), width_(shape.size() > 1 ? shape[1] : 1) {
     const SafetensorsEntry& entry = reference.at(name_);
-    const std::vector<uint64_t> expected = {rows, width};
-    if (entry.shape != expected)
-      throw Failure(reference.path() + ": tensor " + name_ + ": expected [" + std::to_string(rows) +
-                    ", " + std::to_string(width) + "], found " + entry.describe());
+    if (entry.shape != shape) {
+      SafetensorsEntry expected = entry;
+      expected.shape = shape;
+      throw Failure(reference.path() + ": tensor " + name_ + ": expected " + expected.describe() +
+                    ", found " + entry.describe());
+    }
     reference_ = reference.read_floats(name_);
     for (float value : reference_) max_reference_ = std::max(max_reference_, std::fabs(value));
   }
@@ -80,9 +83,32 @@ Greedy compare_greedy(ForwardRun& forward, SafetensorsReader& reference, const S
   return greedy;
 }
 
+// All that the model gives and the reference has; what only the reference has is a Failure.
+Report compare_encoder(const Options& o, const Model& model, SafetensorsReader& reference,
+                       const std::vector<Sequence>& sequences) {
+  const std::vector<NamedTensor> tensors =
+      run_encoder(model, o.run, sequences, read_token_types(reference, sequences), true);
+  Report report;
+  std::vector<std::string> inputs = {"input_ids", "attention_mask", "token_type_ids", "lengths"};
+  for (const NamedTensor& tensor : tensors) {
+    if (!reference.find(tensor.name)) continue;
+    Comparison comparison(tensor.name, reference, tensor.shape);
+    comparison.add(0, tensor.shape[0], tensor.values.data());
+    report.layers.push_back(comparison.result());
+    inputs.push_back(tensor.name);
+  }
+  for (const auto& [name, entry] : reference.entries())
+    if (std::find(inputs.begin(), inputs.end(), name) == inputs.end())
+      throw Failure(reference.path() + ": tensor " + name + ": the model gives none");
+  return report;
+}
+
 Report compare(const Options& o) {
   SafetensorsReader reference(o.reference);
   const std::vector<Sequence> sequences = read_sequences(reference);
+  const Model model(o.run.model);
+  model.need(MOTE_TASK_GENERATE | MOTE_TASK_EMBED, "weights to run");
+  if (is_encoder(model)) return compare_encoder(o, model, reference, sequences);
   const bool greedy = reference.find("greedy") != nullptr;
   uint64_t rows = 0, longest = 0;
   for (const Sequence& sequence : sequences) {
@@ -90,14 +116,13 @@ Report compare(const Options& o) {
     longest = std::max<uint64_t>(longest, sequence.size());
   }
   if (greedy) longest = std::max(longest, sequences[0].size() + reference.at("greedy").values());
-  const Model model(o.run.model);
-  model.need(MOTE_TASK_GENERATE, "weights to run");
   ForwardRun forward(model, o.run, longest);
   const Spec& spec = forward.spec();
   std::vector<Comparison> layers;
   for (uint32_t layer = 0; layer <= spec.layers; ++layer)
-    layers.emplace_back("hidden_states_" + std::to_string(layer), reference, rows, spec.hidden);
-  layers.emplace_back("logits", reference, rows, spec.vocabulary);
+    layers.emplace_back("hidden_states_" + std::to_string(layer), reference,
+                        std::vector<uint64_t>{rows, spec.hidden});
+  layers.emplace_back("logits", reference, std::vector<uint64_t>{rows, spec.vocabulary});
   uint64_t first = 0;
   RunSink sink;
   sink.hidden = [&](uint32_t layer, size_t position, size_t tokens, const float* values) {

@@ -1,71 +1,63 @@
 // mote convert: a Hugging Face folder to a GGUF file.
-#include <unistd.h>
-
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include "core/gguf_writer.h"
-#include "quant/quant.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/developer/import_architecture.h"
 #include "tools/developer/import_tokenizer.h"
 #include "tools/developer/import_values.h"
+#include "tools/developer/output_types.h"
+#include "tools/developer/packed_writer.h"
+#include "tools/developer/progress.h"
 #include "tools/developer/status.h"
+#include "tools/interrupt.h"
 
 namespace mote::tool {
 namespace {
 
 struct Options {
   std::string folder, output, type = "source";
-  bool no_tokenizer = false;
+  bool no_tokenizer = false, tokenizer_only = false;
+  uint32_t threads = 0;
 };
 
-struct OutputType {
-  const char* name;
-  std::optional<Format> format;  // none: as the checkpoint has it
-  uint32_t file_type;            // general.file_type
-};
 constexpr uint32_t kMixedFileType = 1;  // f16
-const OutputType kTypes[] = {
-    {"source", std::nullopt, kMixedFileType},
-    {"f32", Format::f32, 0},
-    {"f16", Format::f16, 1},
-    {"bf16", Format::bf16, 32},
-    {"q8_0", Format::q8_0, 7},
-    {"q4_0", Format::q4_0, 2},
-    {"q4_1", Format::q4_1, 3},
-};
 
 struct Job {
   ImportTensor tensor;
-  Format format;
+  TensorFormat format;
 };
-
-const OutputType& output_type(const std::string& name) {
-  for (const OutputType& type : kTypes)
-    if (name == type.name) return type;
-  throw UsageError("--type: expected source, f32, f16, bf16, q8_0, q4_0 or q4_1, found " + name);
-}
 
 Format source_format(const std::string& dtype) {
   return dtype == "F16" ? Format::f16 : dtype == "BF16" ? Format::bf16 : Format::f32;
 }
 
-// Vectors stay f32; an embedding or head of a 4-bit file has 8 bits; rows that are no whole blocks
-// have f16.
-Format tensor_format(const ImportTensor& tensor, const OutputType& type, size_t* not_divisible) {
-  if (tensor.vector) return Format::f32;
-  Format format = type.format ? *type.format : source_format(tensor.source.entry->dtype);
-  if (tensor.table && (format == Format::q4_0 || format == Format::q4_1)) format = Format::q8_0;
-  if (tensor.columns % format_info(format).values != 0) {
-    ++*not_divisible;
-    format = Format::f16;
-  }
-  if (!quant::can_encode(format))
-    throw Failure(std::string("format ") + format_info(format).name + " cannot be written");
+// type: null for what the checkpoint has.
+TensorFormat format_for(const ImportTensor& tensor, const OutputType* type,
+                        const ModelShape& shape) {
+  if (tensor.vector || tensor.exact) return {Format::f32, Format::f32};
+  const Format source = source_format(tensor.source.entry->dtype);
+  if (!type) return {source, source};
+  TensorFormat format =
+      tensor_format(*type, false, shape, tensor.target, false, tensor.columns, source);
+  if (type->packed && !why_not_packed(format.format, shape, tensor.target, tensor.rows))
+    format = {packed_format(format.format), packed_format(format.wanted)};
   return format;
+}
+
+// Says which tensors could not have the format that they were to have.
+void warn_of_fallbacks(const std::vector<Job>& jobs, const Warn& warn) {
+  std::map<std::pair<std::string, std::string>, size_t> counts;
+  for (const Job& job : jobs)
+    if (job.format.format != job.format.wanted)
+      ++counts[{format_info(job.format.wanted).name, format_info(job.format.format).name}];
+  for (const auto& [formats, count] : counts)
+    warn(std::to_string(count) + " tensors have rows that are not whole blocks of " +
+         formats.first + ": they are written as " + formats.second);
 }
 
 void add_key(GgufWriter& writer, const std::string& name, const GgufKeys::Value& value) {
@@ -86,6 +78,9 @@ void add_key(GgufWriter& writer, const std::string& name, const GgufKeys::Value&
     Status operator()(const std::vector<float>& v) {
       return writer.add_array(name, GgufType::f32, v.data(), v.size());
     }
+    Status operator()(const std::vector<uint8_t>& v) {
+      return writer.add_array(name, GgufType::u8, v.data(), v.size());
+    }
     Status operator()(const std::vector<bool>& v) {
       const std::vector<uint8_t> bytes(v.begin(), v.end());
       return writer.add_array(name, GgufType::boolean, bytes.data(), bytes.size());
@@ -95,7 +90,7 @@ void add_key(GgufWriter& writer, const std::string& name, const GgufKeys::Value&
 }
 
 GgufKeys general_keys(const HuggingFaceFolder& folder, const ImportArchitecture& architecture,
-                      const OutputType& type) {
+                      const OutputType* type) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::path whole = fs::canonical(folder.path(), error);
@@ -103,28 +98,13 @@ GgufKeys general_keys(const HuggingFaceFolder& folder, const ImportArchitecture&
   keys.set("general.architecture", std::string(architecture.architecture));
   keys.set("general.type", std::string("model"));
   keys.set("general.name", (error ? fs::path(folder.path()) : whole).filename().string());
-  keys.set("general.file_type", type.file_type);
-  if (type.format && format_info(*type.format).values > 1)
+  keys.set("general.file_type", type ? type->file_type : kMixedFileType);
+  if (type && format_info(type->format).values > 1)
     keys.set("general.quantization_version", uint32_t{2});
   return keys;
 }
 
-class Progress {
- public:
-  explicit Progress(size_t total) : total_(total), shown_(isatty(STDERR_FILENO)) {}
-  void step(const std::string& name) {
-    ++done_;
-    if (shown_)
-      std::fprintf(stderr, "\r\033[K%zu/%zu %s", done_, total_, name.c_str()), std::fflush(stderr);
-  }
-  ~Progress() {
-    if (shown_) std::fprintf(stderr, "\r\033[K");
-  }
-
- private:
-  size_t total_, done_ = 0;
-  bool shown_;
-};
+void warn(const std::string& message) { complain("warning: " + message); }
 
 // Files of the folder are read while the output is written, and are nobody's to lose.
 void refuse_own_input(const Options& options) {
@@ -148,45 +128,80 @@ void write_file(const Options& options, const GgufKeys& keys, const std::vector<
   for (const Job& job : jobs) {
     const uint64_t shape[2] = {job.tensor.vector ? job.tensor.rows : job.tensor.columns,
                                job.tensor.rows};
-    check(writer.add_tensor(job.tensor.target, job.format, shape, job.tensor.vector ? 1 : 2));
+    check(
+        writer.add_tensor(job.tensor.target, job.format.format, shape, job.tensor.vector ? 1 : 2));
   }
   if (!rope_divisors.empty()) {
     const std::vector<uint8_t> bytes = encode_values(rope_divisors, Format::f32);
     check(writer.append(bytes.data(), bytes.size()));
   }
+  RowEncoder encoder(options.threads);
   Progress progress(jobs.size());
   for (const Job& job : jobs) {
     progress.step(job.tensor.target);
-    import_values(job.tensor, job.format,
-                  [&](const uint8_t* data, size_t bytes) { check(writer.append(data, bytes)); });
+    PackedWriter out(job.format.format, job.tensor.columns, writer);
+    import_values(job.tensor, native_format(job.format.format), encoder,
+                  [&](const uint8_t* data, size_t bytes) { out.add(data, bytes); });
+    out.finish();
   }
   check(writer.finish());
 }
 
+// The vocabulary alone, for a file that only takes texts apart.
+void convert_tokenizer(const Options& options) {
+  const HuggingFaceFolder folder(options.folder, HuggingFaceFolder::Weights::none);
+  GgufKeys keys;
+  keys.set("general.architecture", folder.config().text("model_type", "tokenizer"));
+  std::vector<std::string> warnings;
+  import_tokenizer(folder, folder.config().number("vocab_size"), &keys,
+                   [&](const std::string& message) { warnings.push_back(message); });
+  if (!keys.find("tokenizer.ggml.model"))
+    throw Failure(options.folder + ": there are no tokenizer files");
+  for (const std::string& message : warnings) warn(message);
+  write_file(options, keys, {}, {});
+  complain("wrote " + options.output + ": the tokenizer");
+}
+
 void convert(const Options& options) {
-  const OutputType& type = output_type(options.type);
+  if (options.tokenizer_only) return convert_tokenizer(options);
+  std::optional<OutputType> named;
+  if (options.type != "source") named = output_type(options.type);
+  const OutputType* type = named ? &*named : nullptr;
   const HuggingFaceFolder folder(options.folder);
-  const ImportArchitecture& architecture = find_import_architecture(folder.config());
+  const ImportArchitecture architecture = find_import_architecture(folder);
   GgufKeys keys = general_keys(folder, architecture, type);
   ImportSizes sizes;
   read_architecture(folder.config(), architecture, &sizes, &keys);
   std::vector<ImportTensor> tensors = match_tensors(folder, architecture, sizes);
-  const Warn warn = [](const std::string& message) { complain("warning: " + message); };
+  if (architecture.encoder) {
+    const bool dense = std::any_of(tensors.begin(), tensors.end(), [](const ImportTensor& tensor) {
+      return tensor.target == "cls.weight";
+    });
+    read_head(folder.config(), architecture, sizes, dense, &keys);
+    read_sentence_settings(folder, architecture, &keys);
+  }
   for (const std::string& key : unknown_settings(folder.config(), architecture))
     warn(folder.config().path() + ": " + key + ": is not known and was left aside, found " +
          folder.config().shown(key.c_str()));
   if (!options.no_tokenizer) import_tokenizer(folder, sizes.vocabulary, &keys, warn);
-  size_t not_divisible = 0;
+  ModelShape shape;
+  shape.layers = sizes.layers;
+  shape.heads = sizes.heads;
+  shape.kv_heads = sizes.kv_heads;
+  shape.tied = !(sizes.present & kUntied);
+  const GgufKeys::Value* task = keys.find("mote.task");
+  shape.looked_up =
+      architecture.encoder && !(task && *task == GgufKeys::Value(std::string("masked_lm")));
   std::vector<Job> jobs;
   for (ImportTensor& tensor : tensors) {
-    const Format format = tensor_format(tensor, type, &not_divisible);
+    const TensorFormat format = format_for(tensor, type, shape);
     jobs.push_back({std::move(tensor), format});
   }
-  if (not_divisible > 0)
-    warn(std::to_string(not_divisible) + " tensors have rows that are not whole blocks of " +
-         options.type + ": they are written as f16");
+  warn_of_fallbacks(jobs, warn);
   const std::vector<float> divisors =
-      rope_divisors(read_rope(folder.config(), architecture.rope), sizes.rotary);
+      architecture.rope.present
+          ? rope_divisors(read_rope(folder.config(), architecture.rope), sizes.rotary)
+          : std::vector<float>();
   write_file(options, keys, jobs, divisors);
   std::error_code error;
   const uintmax_t bytes = std::filesystem::file_size(options.output, error);
@@ -202,11 +217,16 @@ int run_convert(const Arguments& arguments) {
   Options options;
   line.app.add_option("DIR", options.folder, "folder with config.json and safetensors")->required();
   line.app.add_option("-o,--output", options.output, "the GGUF file to write")->required();
-  line.app.add_option("--type", options.type,
-                      "source (default: as the checkpoint), f32, f16, bf16, q8_0, q4_0, q4_1; "
-                      "vectors stay f32, embeddings of 4-bit files are q8_0");
+  line.app.add_option(
+      "--type", options.type,
+      "source (default: as the checkpoint), or " + output_type_names() + "; vectors stay f32");
   line.app.add_flag("--no-tokenizer", options.no_tokenizer, "leave the tokenizer out");
+  line.app.add_option("-t,--threads", options.threads, "threads")->check(within(1, 256));
+  line.app
+      .add_flag("--tokenizer-only", options.tokenizer_only, "write the tokenizer and no weights")
+      ->excludes("--no-tokenizer");
   if (!line.parse(arguments)) return 0;
+  const InterruptScope scope(nullptr);
   convert(options);
   return 0;
 }

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "tools/commands.h"
+#include "tools/developer/encoder_run.h"
 #include "tools/developer/forward_run.h"
 #include "tools/text.h"
 
@@ -92,10 +93,34 @@ class Dump {
   SafetensorsWriter file_;
 };
 
+void dump_encoder(const Options& o, const Model& model, const std::vector<Sequence>& sequences) {
+  if (o.positions == "last") throw UsageError("--positions: an encoder's outputs are of all");
+  TokenTypes types;
+  if (o.input_option->count()) {
+    SafetensorsReader golden(o.input);
+    types = read_token_types(golden, sequences);
+  }
+  const std::vector<NamedTensor> tensors =
+      run_encoder(model, o.run, sequences, types, o.hidden_states);
+  std::vector<int64_t> lengths;
+  for (const Sequence& sequence : sequences)
+    lengths.push_back(static_cast<int64_t>(sequence.size()));
+  SafetensorsWriter file(o.output);
+  file.declare("lengths", "I64", {lengths.size()});
+  for (const NamedTensor& tensor : tensors) file.declare(tensor.name, "F32", tensor.shape);
+  file.begin();
+  file.write("lengths", 0, lengths.data(), lengths.size() * sizeof(int64_t));
+  for (const NamedTensor& tensor : tensors)
+    file.write(tensor.name, 0, tensor.values.data(), tensor.values.size() * sizeof(float));
+  file.finish();
+}
+
 void dump(const Options& o) {
+  refuse_own_input(o.output, {o.run.model, o.input});
   const Model model(o.run.model);
-  model.need(MOTE_TASK_GENERATE, "weights to run");
+  model.need(MOTE_TASK_GENERATE | MOTE_TASK_EMBED, "weights to run");
   const std::vector<Sequence> sequences = sequences_of(o, model);
+  if (is_encoder(model)) return dump_encoder(o, model, sequences);
   size_t longest = 0;
   for (const Sequence& sequence : sequences) longest = std::max(longest, sequence.size());
   if (longest == 0) throw Failure("the input has no tokens");
@@ -108,14 +133,15 @@ void dump(const Options& o) {
 }  // namespace
 
 int run_dump(const Arguments& arguments) {
-  CommandLine line("dump", "Writes logits, and every layer's output if asked for, as safetensors.");
+  CommandLine line("dump",
+                   "Writes a model's outputs, and every layer's if asked for, as safetensors.");
   Options o;
   line.app.add_option("-m,--model", o.run.model, "the model, a GGUF file")->required();
   o.ids_option = line.app.add_option("--ids", o.ids, "token ids: 1,2,3; - reads standard input");
   o.prompt_option =
       line.app.add_option("-p,--prompt", o.prompt, "a text, with BOS where the model adds it");
-  o.input_option =
-      line.app.add_option("--input", o.input, "safetensors with input_ids and attention_mask");
+  o.input_option = line.app.add_option(
+      "--input", o.input, "safetensors with input_ids, attention_mask, token_type_ids");
   line.app.add_option("-o,--output", o.output, "the file to write")->required();
   line.app.add_flag("--hidden-states", o.hidden_states, "every layer's output too");
   line.app.add_option("--positions", o.positions, "all (default) or last")

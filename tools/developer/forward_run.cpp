@@ -80,6 +80,11 @@ void ForwardRun::append(const int32_t* ids, size_t count, const RunSink& sink) {
     forward_sink.logits = [](void* user, size_t position, size_t tokens, const float* rows) {
       static_cast<const RunSink*>(user)->logits(position, tokens, rows);
     };
+  if (sink.input)
+    forward_sink.input = [](void* user, const uint8_t* matrix, size_t columns, size_t tokens,
+                            const float* rows, size_t stride) {
+      static_cast<const RunSink*>(user)->input(matrix, columns, tokens, rows, stride);
+    };
   forward_sink.last_only = sink.last_logits_only;
   check(forward(session_.get(), ids, count, chunk_, forward_sink));
 }

@@ -27,6 +27,10 @@ struct RunOptions {
 struct RunSink {
   std::function<void(uint32_t layer, size_t position, size_t tokens, const float* rows)> hidden;
   std::function<void(size_t position, size_t tokens, const float* rows)> logits;
+  // What the matrix with this data is multiplied with; rows are `stride` values apart.
+  std::function<void(const uint8_t* matrix, size_t columns, size_t tokens, const float* rows,
+                     size_t stride)>
+      input;
   bool last_logits_only = false;
 };
 

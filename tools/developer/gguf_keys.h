@@ -12,7 +12,8 @@ namespace mote::tool {
 class GgufKeys {
  public:
   using Value = std::variant<uint32_t, float, bool, std::string, std::vector<std::string>,
-                             std::vector<int32_t>, std::vector<float>, std::vector<bool>>;
+                             std::vector<int32_t>, std::vector<float>, std::vector<bool>,
+                             std::vector<uint8_t>>;
 
   // A key that is there already gets the new value.
   void set(const std::string& name, Value value) {

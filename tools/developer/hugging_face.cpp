@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "tools/failure.h"
+#include "tools/json_depth.h"
 
 namespace mote::tool {
 namespace {
@@ -93,14 +94,14 @@ Config Config::child(const char* key) const {
   return inner;
 }
 
-HuggingFaceFolder::HuggingFaceFolder(std::string path) : path_(std::move(path)) {
+HuggingFaceFolder::HuggingFaceFolder(std::string path, Weights weights) : path_(std::move(path)) {
   std::error_code error;
   if (!std::filesystem::is_directory(path_, error))
     throw Failure(path_ + ": is not a folder; convert reads a Hugging Face model folder");
   std::optional<Config> config = json_file("config.json");
   if (!config) throw Failure(path_ + ": there is no config.json");
   config_ = *std::move(config);
-  open_weights();
+  if (weights == Weights::all) open_weights();
 }
 
 bool HuggingFaceFolder::has_file(const char* name) const {
@@ -117,15 +118,35 @@ std::optional<std::string> HuggingFaceFolder::text_file(const char* name) const 
   return text;
 }
 
-std::optional<Config> HuggingFaceFolder::json_file(const char* name) const {
+std::optional<Json> HuggingFaceFolder::parse_file(const char* name) const {
   const std::optional<std::string> text = text_file(name);
   if (!text) return std::nullopt;
-  const std::string path = (std::filesystem::path(path_) / name).string();
+  if (nested_deeply(*text))
+    throw Failure(path_of(name) + ": arrays and objects are nested too deeply");
   try {
-    return Config(path, Json::parse(*text));
+    return Json::parse(*text);
   } catch (const Json::exception& error) {
-    throw Failure(path + ": cannot be read as JSON: " + error.what());
+    throw Failure(path_of(name) + ": cannot be read as JSON: " + error.what());
   }
+}
+
+std::string HuggingFaceFolder::path_of(const char* name) const {
+  return (std::filesystem::path(path_) / name).string();
+}
+
+std::optional<Config> HuggingFaceFolder::json_file(const char* name) const {
+  std::optional<Json> value = parse_file(name);
+  if (!value) return std::nullopt;
+  return Config(path_of(name), *std::move(value));
+}
+
+std::optional<std::vector<Config>> HuggingFaceFolder::json_list(const char* name) const {
+  const std::optional<Json> value = parse_file(name);
+  if (!value) return std::nullopt;
+  if (!value->is_array()) throw Failure(path_of(name) + ": expected a JSON array");
+  std::vector<Config> list;
+  for (const Json& item : *value) list.emplace_back(path_of(name), item);
+  return list;
 }
 
 SafetensorsReader* HuggingFaceFolder::open_file(const std::string& name) {

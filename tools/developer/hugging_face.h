@@ -48,13 +48,16 @@ class Config {
 
 class HuggingFaceFolder {
  public:
-  // Opens config.json and the headers of all weights. Throws Failure.
-  explicit HuggingFaceFolder(std::string path);
+  enum class Weights { all, none };
+  // Opens config.json and the headers of all weights, or of none. Throws Failure.
+  explicit HuggingFaceFolder(std::string path, Weights weights = Weights::all);
 
   const std::string& path() const { return path_; }
   const Config& config() const { return config_; }
   // A JSON file of the folder, if it is there.
   std::optional<Config> json_file(const char* name) const;
+  // A JSON file that is a list of objects.
+  std::optional<std::vector<Config>> json_list(const char* name) const;
   std::optional<std::string> text_file(const char* name) const;
   bool has_file(const char* name) const;
 
@@ -65,6 +68,8 @@ class HuggingFaceFolder {
   const std::map<std::string, Weight>& weights() const { return weights_; }
 
  private:
+  std::optional<nlohmann::json> parse_file(const char* name) const;
+  std::string path_of(const char* name) const;
   void open_weights();
   void open_shards(const Config& index);
   SafetensorsReader* open_file(const std::string& name);

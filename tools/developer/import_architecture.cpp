@@ -1,5 +1,7 @@
 #include "tools/developer/import_architecture.h"
 
+#include <cstring>
+
 namespace mote::tool {
 namespace {
 
@@ -135,9 +137,10 @@ constexpr SwitchRule kStableLmSwitches[] = {
 constexpr SwitchRule kStarCoder2Switches[] = {
     kTiedByDefault, kTwoNorms, {"use_bias", true, kQkvBias | kOutputBias | kMlpBias}};
 
-constexpr KeyRule kRmsEpsilon = {"rms_norm_eps", "attention.layer_norm_rms_epsilon", K::real, 1e-6};
-constexpr KeyRule kRmsEpsilonOfPhi = {"rms_norm_eps", "attention.layer_norm_rms_epsilon", K::real,
-                                      1e-5};
+constexpr KeyRule kRmsEpsilon = {"rms_norm_eps", "attention.layer_norm_rms_epsilon", K::epsilon,
+                                 1e-6};
+constexpr KeyRule kRmsEpsilonOfPhi = {"rms_norm_eps", "attention.layer_norm_rms_epsilon",
+                                      K::epsilon, 1e-5};
 constexpr KeyRule kScoreScale = {"query_pre_attn_scalar", "attention.scale", K::inverse_root, 256};
 constexpr KeyRule kLlamaKeys[] = {kRmsEpsilon};
 constexpr KeyRule kPhi3Keys[] = {kRmsEpsilonOfPhi};  // and OLMo 2
@@ -149,11 +152,11 @@ constexpr KeyRule kGraniteKeys[] = {
     {"logits_scaling", "logit_scale", K::real, 1.0},
 };
 constexpr KeyRule kStableLmKeys[] = {
-    {"layer_norm_eps", "attention.layer_norm_epsilon", K::real, 1e-5},
+    {"layer_norm_eps", "attention.layer_norm_epsilon", K::epsilon, 1e-5},
     {"use_parallel_residual", "use_parallel_residual", K::boolean, 0},
 };
 constexpr KeyRule kStarCoder2Keys[] = {
-    {"norm_epsilon", "attention.layer_norm_epsilon", K::real, 1e-5}};
+    {"norm_epsilon", "attention.layer_norm_epsilon", K::epsilon, 1e-5}};
 constexpr KeyRule kGemma2Keys[] = {
     kRmsEpsilon,
     kScoreScale,
@@ -185,10 +188,10 @@ constexpr WindowRule kSecondLayers = {W::some_layers, nullptr, nullptr, 2, 4096}
 constexpr WindowRule kFiveOfSix = {W::some_layers, nullptr, nullptr, 6, 4096};
 
 constexpr RopeRule kWholeHead = {};
-constexpr RopeRule kMaybePart = {10000.0, 1.0, true};
-constexpr RopeRule kQuarter = {10000.0, 0.25, true};
-constexpr RopeRule kThreeOfFour = {2000000.0, 1.0, false, false, 4};
-constexpr RopeRule kTwoBases = {1000000.0, 1.0, false, true};
+constexpr RopeRule kMaybePart = {true, 10000.0, 1.0, true};
+constexpr RopeRule kQuarter = {true, 10000.0, 0.25, true};
+constexpr RopeRule kThreeOfFour = {true, 2000000.0, 1.0, false, false, 4};
+constexpr RopeRule kTwoBases = {true, 1000000.0, 1.0, false, true};
 
 constexpr ImportArchitecture kArchitectures[] = {
     {"LlamaForCausalLM", "llama", kLlamaTensors, kLlamaSwitches, kLlamaKeys, kLlamaDemands, true},
@@ -220,17 +223,27 @@ constexpr ImportArchitecture kArchitectures[] = {
 
 }  // namespace
 
-const ImportArchitecture& find_import_architecture(const Config& config) {
+ImportArchitecture find_import_architecture(const HuggingFaceFolder& folder) {
+  const Config& config = folder.config();
   std::string found = "none";
   if (const auto* names = config.find("architectures");
       names && names->is_array() && !names->empty() && (*names)[0].is_string())
     found = (*names)[0].get<std::string>();
   for (const ImportArchitecture& architecture : kArchitectures)
     if (found == architecture.class_name) return architecture;
+  ImportArchitecture encoder;
+  if (find_import_encoder(found, is_sentence_model(folder), &encoder)) return encoder;
   std::string known;
   for (const ImportArchitecture& architecture : kArchitectures)
-    known += (known.empty() ? "" : ", ") + std::string(architecture.class_name);
-  config.fail("architectures", "expected one of " + known + ", found " + found);
+    known += std::string(architecture.class_name) + ", ";
+  config.fail("architectures",
+              "expected one of " + known + import_encoder_names() + ", found " + found);
+}
+
+const char* ImportArchitecture::setting(const Config& config, const char* usual) const {
+  for (const Alias& alias : aliases)
+    if (std::strcmp(alias.usual, usual) == 0 && config.has(alias.own)) return alias.own;
+  return usual;
 }
 
 }  // namespace mote::tool

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <optional>
 
+#include "models/spec.h"
 #include "tools/developer/import_architecture.h"
 
 namespace mote::tool {
@@ -50,7 +51,55 @@ constexpr const char* kNeutral[] = {"architectures",
                                     "tokenizer_class",
                                     "task_specific_params",
                                     "rope_interleaved",
-                                    "mlp_dropout"};
+                                    "mlp_dropout",
+                                    "attention_probs_dropout_prob",
+                                    "hidden_dropout_prob",
+                                    "classifier_dropout_prob",
+                                    "dropout",
+                                    "qa_dropout",
+                                    "seq_classif_dropout",
+                                    "summary_last_dropout",
+                                    "gradient_checkpointing",
+                                    "initializer_cutoff_factor",
+                                    "cls_token_id",
+                                    "sep_token_id",
+                                    "mask_token_id",
+                                    "sparse_pred_ignore_index",
+                                    "layer_norm_type",
+                                    "directionality",
+                                    "pooler_fc_size",
+                                    "pooler_num_attention_heads",
+                                    "pooler_num_fc_layers",
+                                    "pooler_size_per_head",
+                                    "pooler_type",
+                                    "num_labels",
+                                    "_num_labels",
+                                    "gap_size",
+                                    "net_structure_type",
+                                    "down_scale_factor",
+                                    "output_past",
+                                    "model_max_length",
+                                    "sentence_transformers",
+                                    "deterministic_flash_attn",
+                                    "reference_compile",
+                                    "repad_logits_with_grad",
+                                    "decoder_bias",
+                                    "dense_seq_output",
+                                    "fused_bias_fc",
+                                    "fused_dropout_add_ln",
+                                    "pad_vocab_size_multiple",
+                                    "use_flash_attn",
+                                    "use_xentropy",
+                                    "summary_type",
+                                    "summary_use_proj",
+                                    "summary_activation",
+                                    "summary_first_dropout",
+                                    "summary_proj_to_labels",
+                                    "rotary_scaling_factor",
+                                    "max_trained_positions",
+                                    "classifier_bias",
+                                    "classifier_pooling",
+                                    "classifier_activation"};
 
 // Read by functions, not by a row of data.
 constexpr const char* kRead[] = {
@@ -59,16 +108,22 @@ constexpr const char* kRead[] = {
     "original_max_position_embeddings", "rope_theta", "rope_scaling", "rope_parameters",
     "rope_local_base_freq", "partial_rotary_factor", "sliding_window", "layer_types",
     "sliding_window_pattern", "_sliding_window_pattern", "use_sliding_window", "max_window_layers",
-    "no_rope_layers", "no_rope_layer_interval", "quantization_config",
+    "no_rope_layers", "no_rope_layer_interval", "quantization_config", "type_vocab_size",
     // Gemma's classes read hidden_activation instead.
     "hidden_act"};
 
 void read_sizes(const Config& config, const ImportArchitecture& architecture, ImportSizes* sizes) {
-  sizes->layers = config.number("num_hidden_layers");
-  sizes->hidden = config.number("hidden_size");
-  sizes->feed_forward = config.number("intermediate_size");
-  sizes->vocabulary = config.number("vocab_size");
-  sizes->heads = config.number("num_attention_heads");
+  const auto number = [&](const char* key) {
+    return config.number(architecture.setting(config, key));
+  };
+  sizes->layers = sizes->blocks = number("num_hidden_layers");
+  if (sizes->layers > kMaxLayers)
+    config.fail(architecture.setting(config, "num_hidden_layers"),
+                "expected at most " + std::to_string(kMaxLayers));
+  sizes->hidden = number("hidden_size");
+  sizes->feed_forward = number("intermediate_size");
+  sizes->vocabulary = number("vocab_size");
+  sizes->heads = number("num_attention_heads");
   sizes->kv_heads = config.number("num_key_value_heads", sizes->heads);
   const bool by_width = !config.has("head_dim") && architecture.head_dim == 0;
   if (by_width && sizes->hidden % sizes->heads != 0)
@@ -105,15 +160,34 @@ void check_demands(const Config& config, List<Demand> demands) {
   }
 }
 
+bool knows_encoder(const ImportArchitecture& architecture, const std::string& key) {
+  if (!architecture.encoder) return false;
+  const EncoderRule& rule = *architecture.encoder;
+  const HeadRule& head = *architecture.head;
+  const auto same = [&](const char* name) { return name && key == name; };
+  return same(rule.activation_key) || same(head.activation_key) || same(head.pooling_key) ||
+         same(architecture.rope.base_key) || same(architecture.rope.local_base_key) ||
+         (rule.embedding_size && key == "embedding_size") ||
+         (rule.groups && key == "num_hidden_groups") ||
+         (rule.buckets && key == "relative_attention_num_buckets") || key == "local_attention" ||
+         key == "global_attn_every_n_layers";
+}
+
 // None: nothing is written, and readers take the fallback.
-std::optional<GgufKeys::Value> value_of(const Config& config, const KeyRule& rule) {
-  if (rule.kind == KeyRule::Kind::boolean) return config.boolean(rule.source, rule.fallback != 0);
-  const bool is_null = rule.kind == KeyRule::Kind::cap && config.json().contains(rule.source) &&
-                       !config.has(rule.source);
-  const double value = is_null ? 0.0 : config.real(rule.source, rule.fallback);
+std::optional<GgufKeys::Value> value_of(const Config& config,
+                                        const ImportArchitecture& architecture,
+                                        const KeyRule& rule) {
+  const char* source = architecture.setting(config, rule.source);
+  if (rule.kind == KeyRule::Kind::boolean) return config.boolean(source, rule.fallback != 0);
+  const bool is_null =
+      rule.kind == KeyRule::Kind::cap && config.json().contains(source) && !config.has(source);
+  const double value = is_null ? 0.0 : config.real(source, rule.fallback);
   if (rule.kind == KeyRule::Kind::cap && value == 0.0 && rule.fallback == 0.0) return std::nullopt;
+  const bool too_much = !(value >= 0.0) || !(static_cast<float>(value) < 1.0f);
+  if (rule.kind == KeyRule::Kind::epsilon && too_much)
+    config.fail(source, "expected 0 to less than 1, found " + Json(value).dump());
   if (rule.kind != KeyRule::Kind::inverse_root) return static_cast<float>(value);
-  if (value <= 0) config.fail(rule.source, "expected more than 0, found " + Json(value).dump());
+  if (value <= 0) config.fail(source, "expected more than 0, found " + Json(value).dump());
   return static_cast<float>(1.0 / std::sqrt(value));
 }
 
@@ -129,11 +203,10 @@ void read_architecture(const Config& config, const ImportArchitecture& architect
       config.boolean("use_sliding_window", true))
     check_demands(config, kOfThoseWithoutWindow);
   read_sizes(config, architecture, sizes);
-  const RopeSettings rope = read_rope(config, architecture.rope);
-  sizes->rotary = rotary_size(config, rope.partial, sizes->head_dim);
   const std::string prefix = std::string(architecture.architecture) + ".";
   keys->set(prefix + "vocab_size", sizes->vocabulary);
-  keys->set(prefix + "context_length", config.number("max_position_embeddings"));
+  keys->set(prefix + "context_length",
+            config.number(architecture.setting(config, "max_position_embeddings")));
   keys->set(prefix + "embedding_length", sizes->hidden);
   keys->set(prefix + "block_count", sizes->layers);
   keys->set(prefix + "feed_forward_length", sizes->feed_forward);
@@ -142,9 +215,15 @@ void read_architecture(const Config& config, const ImportArchitecture& architect
   keys->set(prefix + "attention.key_length", sizes->head_dim);
   keys->set(prefix + "attention.value_length", sizes->head_dim);
   for (const KeyRule& rule : architecture.keys)
-    if (const auto value = value_of(config, rule)) keys->set(prefix + rule.target, *value);
-  keys->set(prefix + "rope.dimension_count", sizes->rotary);
-  set_rope_keys(config, rope, architecture.architecture, keys);
+    if (const auto value = value_of(config, architecture, rule))
+      keys->set(prefix + rule.target, *value);
+  if (architecture.encoder) read_encoder(config, architecture, sizes, keys);
+  if (architecture.rope.present) {
+    const RopeSettings rope = read_rope(config, architecture.rope);
+    sizes->rotary = rotary_size(config, rope.partial, sizes->head_dim);
+    keys->set(prefix + "rope.dimension_count", sizes->rotary);
+    set_rope_keys(config, rope, architecture.architecture, keys);
+  }
   set_layer_keys(config, architecture, sizes->layers, keys);
 }
 
@@ -154,6 +233,9 @@ std::vector<std::string> unknown_settings(const Config& config,
     const auto same = [&](const char* name) { return name && key == name; };
     return std::any_of(std::begin(kNeutral), std::end(kNeutral), same) ||
            std::any_of(std::begin(kRead), std::end(kRead), same) ||
+           std::any_of(architecture.aliases.begin(), architecture.aliases.end(),
+                       [&](const Alias& alias) { return same(alias.own); }) ||
+           knows_encoder(architecture, key) ||
            std::any_of(architecture.switches.begin(), architecture.switches.end(),
                        [&](const SwitchRule& rule) { return same(rule.key); }) ||
            std::any_of(architecture.keys.begin(), architecture.keys.end(),

@@ -8,10 +8,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Every period-th is not (0: all are).
-std::vector<bool> all_but_each(uint32_t period, uint32_t layers) {
+// Every period-th is not (0: all are); the first of them is number period - 1, or 0 if `first`.
+std::vector<bool> all_but_each(uint32_t period, uint32_t layers, bool first = false) {
   std::vector<bool> flags(layers);
-  for (uint32_t i = 0; i < layers; ++i) flags[i] = period == 0 || (i + 1) % period != 0;
+  for (uint32_t i = 0; i < layers; ++i)
+    flags[i] = period == 0 || (i + (first ? 0 : 1)) % period != 0;
   return flags;
 }
 
@@ -41,16 +42,16 @@ std::vector<bool> window_layers(const Config& config, const WindowRule& rule, ui
     std::fill_n(flags.begin(), std::min<size_t>(first, layers), false);
     return flags;
   }
-  for (const char* key : {"sliding_window_pattern", "_sliding_window_pattern"})
-    if (config.has(key)) return all_but_each(config.number(key), layers);
-  return all_but_each(rule.global_every, layers);
+  for (const char* key : {rule.period_key, "sliding_window_pattern", "_sliding_window_pattern"})
+    if (key && config.has(key)) return all_but_each(config.number(key), layers, rule.global_first);
+  return all_but_each(rule.global_every, layers, rule.global_first);
 }
 
 // The window, or 0.
 uint32_t window_of(const Config& config, const WindowRule& rule) {
   if (rule.switch_key && !config.boolean(rule.switch_key, false)) return 0;
-  if (config.has("sliding_window")) return config.number("sliding_window");
-  return config.json().contains("sliding_window") ? 0 : rule.fallback;
+  if (config.has(rule.size_key)) return config.number(rule.size_key);
+  return config.json().contains(rule.size_key) ? 0 : rule.fallback;
 }
 
 void set_windows(const Config& config, const ImportArchitecture& architecture, uint32_t layers,
@@ -64,9 +65,9 @@ void set_windows(const Config& config, const ImportArchitecture& architecture, u
   const bool any = std::find(flags.begin(), flags.end(), true) != flags.end();
   const uint32_t window = any ? window_of(config, rule) : 0;
   keys->set(prefix + "sliding_window", window);
-  if (window == 0 || flags == all_but_each(rule.global_every, layers)) return;
+  if (window == 0 || flags == all_but_each(rule.global_every, layers, rule.global_first)) return;
   uint32_t period = 1;
-  while (period <= layers && flags != all_but_each(period, layers)) ++period;
+  while (period <= layers && flags != all_but_each(period, layers, rule.global_first)) ++period;
   if (period <= layers)
     keys->set(prefix + "sliding_window_pattern", period);
   else

@@ -41,8 +41,8 @@ RopeSettings read_rope(const Config& config, const RopeRule& rule) {
     now = now.child("full_attention");
   }
   if (rule.local_base && rope.local_base == 0.0)
-    rope.local_base = config.real("rope_local_base_freq", 10000.0);
-  rope.base = now.real("rope_theta", config.real("rope_theta", rule.base));
+    rope.local_base = config.real(rule.local_base_key, 10000.0);
+  rope.base = now.real("rope_theta", config.real(rule.base_key, rule.base));
   rope.partial =
       now.real("partial_rotary_factor", config.real("partial_rotary_factor", rule.partial));
   if (!rule.may_be_partial && rope.partial != 1.0)
@@ -52,8 +52,9 @@ RopeSettings read_rope(const Config& config, const RopeRule& rule) {
   rope.parameters = now.json().empty() ? old : now;
   // Old configs say "type"; later ones "rope_type".
   rope.type = rope.parameters.text("rope_type", rope.parameters.text("type", "default"));
-  if (rope.base <= 0) config.fail("rope_theta", "expected more than 0");
-  if (rope.local_base < 0) config.fail("rope_local_base_freq", "expected more than 0");
+  if (!(rope.base > 1)) config.fail("rope_theta", "expected more than 1");
+  if (rule.local_base && !(rope.local_base > 1))
+    config.fail(rule.local_base_key, "expected more than 1");
   return rope;
 }
 

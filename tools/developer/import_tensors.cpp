@@ -28,14 +28,34 @@ uint64_t size_of(Size size, const ImportSizes& sizes) {
       return 2 * uint64_t{sizes.feed_forward};
     case S::vocabulary:
       return sizes.vocabulary;
+    case S::embedding:
+      return sizes.embedding;
+    case S::positions:
+      return sizes.positions;
+    case S::token_types:
+      return sizes.token_types;
+    case S::buckets:
+      return sizes.buckets;
+    case S::heads:
+      return sizes.heads;
+    case S::labels:
+      return sizes.labels;
+    case S::span:
+      return 2;
     case S::none:
       break;
   }
   return 0;
 }
 
-bool expected(Presence presence, const ImportSizes& sizes) {
-  return presence == kAlways || (sizes.present & presence);
+bool expected(Presence presence, uint32_t layer, const ImportSizes& sizes) {
+  if (presence == kNotFirst) return layer > 0;
+  return presence == kAlways || presence == kOptional || (sizes.present & presence);
+}
+
+bool is_small(Size rows) {
+  return rows == S::positions || rows == S::token_types || rows == S::buckets ||
+         rows == S::labels || rows == S::span;
 }
 
 std::string with_layer(const char* pattern, uint32_t layer) {
@@ -44,34 +64,58 @@ std::string with_layer(const char* pattern, uint32_t layer) {
   return at == std::string::npos ? name : name.replace(at, 1, std::to_string(layer));
 }
 
-// Old checkpoints hold tables that are computed and not learned, and tied ones a copy of the
-// embedding.
-bool is_redundant(const std::string& name, const ImportSizes& sizes) {
-  const auto ends_with = [&](const char* end) {
-    const size_t length = std::strlen(end);
-    return name.size() >= length && name.compare(name.size() - length, length, end) == 0;
-  };
-  return ends_with(".rotary_emb.inv_freq") ||
-         (!(sizes.present & kUntied) && name == "lm_head.weight");
+bool begins_with(const std::string& text, const std::string& begin) {
+  return text.compare(0, begin.size(), begin) == 0;
+}
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// Old checkpoints hold tables that are computed and not learned, tied ones a copy of the embedding,
+// and those of encoders what pre-training had beside the class that config.json names.
+bool is_redundant(const std::string& name, const ImportArchitecture& architecture,
+                  const ImportSizes& sizes) {
+  if (ends_with(name, ".rotary_emb.inv_freq")) return true;
+  if (!architecture.encoder) return !(sizes.present & kUntied) && name == "lm_head.weight";
+  static const char* const kOfPreTraining[] = {
+      "pooler.",         "cls.",        "lm_head.",   "predictions.",
+      "sop_classifier.", "vocab_",      "generator_", "discriminator_predictions.",
+      "decoder.weight",  "decoder.bias"};
+  if (ends_with(name, "embeddings.position_ids")) return true;
+  const std::string prefix = architecture.encoder->prefix;
+  const std::string rest = begins_with(name, prefix) ? name.substr(prefix.size()) : name;
+  return std::any_of(std::begin(kOfPreTraining), std::end(kOfPreTraining),
+                     [&](const char* begin) { return begins_with(rest, begin); });
 }
 
 class Matcher {
  public:
   Matcher(const HuggingFaceFolder& folder, const ImportArchitecture& architecture,
           const ImportSizes& sizes)
-      : folder_(folder), architecture_(architecture), sizes_(sizes) {}
+      : folder_(folder), architecture_(architecture), sizes_(sizes) {
+    if (!architecture.encoder) return;
+    const std::string prefix = architecture.encoder->prefix;
+    for (const auto& [name, weight] : folder.weights())
+      if (begins_with(name, prefix)) prefix_ = prefix;
+  }
 
   void take(const TensorRule& rule, uint32_t layer) {
-    if (!expected(rule.presence, sizes_)) return;
-    const std::string name = with_layer(rule.source, layer);
-    const auto found = folder_.weights().find(name);
-    if (found == folder_.weights().end()) return missing_.push_back(name);
-    used_.push_back(name);
+    if (!expected(rule.presence, layer, sizes_)) return;
+    std::string name = with_layer(rule.source, layer);
+    if (name[0] == '@') name = prefix_ + name.substr(1);
+    auto found = folder_.weights().find(name);
+    if (found == folder_.weights().end()) found = folder_.weights().find(old_name(name));
+    if (found == folder_.weights().end()) {
+      if (rule.presence != kOptional) missing_.push_back(name);
+      return;
+    }
+    used_.push_back(found->first);
     ImportTensor tensor;
     tensor.target = with_layer(rule.target, layer);
     tensor.source = found->second;
     tensor.vector = rule.columns == S::none;
     tensor.table = rule.rows == S::vocabulary;
+    tensor.exact = is_small(rule.rows);
     if (rule.role == Role::head_rows && architecture_.interleaved)
       tensor.interleaved_head = sizes_.head_dim;
     if (rule.role == Role::norm) tensor.offset = architecture_.norm_offset;
@@ -90,6 +134,10 @@ class Matcher {
         entry.dtype != "F64")
       throw Failure(tensor.source.file->path() + ": tensor " + name +
                     ": expected F32, F16, BF16 or F64, found " + entry.describe());
+    if (rule.rows == S::positions) {
+      tensor.first_row = sizes_.first_position;
+      tensor.rows -= tensor.first_row;
+    }
     tensors_.push_back(std::move(tensor));
   }
 
@@ -98,7 +146,8 @@ class Matcher {
     std::sort(used_.begin(), used_.end());
     std::vector<std::string> extra;
     for (const auto& [name, weight] : folder_.weights())
-      if (!std::binary_search(used_.begin(), used_.end(), name) && !is_redundant(name, sizes_))
+      if (!std::binary_search(used_.begin(), used_.end(), name) &&
+          !is_redundant(name, architecture_, sizes_))
         extra.push_back(name);
     if (!extra.empty())
       throw Failure(folder_.path() +
@@ -107,6 +156,13 @@ class Matcher {
   }
 
  private:
+  // Norms of the first BERT checkpoints have other names.
+  static std::string old_name(const std::string& name) {
+    for (const auto& [now, then] : {std::pair("LayerNorm.weight", "LayerNorm.gamma"),
+                                    std::pair("LayerNorm.bias", "LayerNorm.beta")})
+      if (ends_with(name, now)) return name.substr(0, name.size() - std::strlen(now)) + then;
+    return name;
+  }
   static std::string list(const std::vector<std::string>& names) {
     constexpr size_t kShown = 5;
     std::string text;
@@ -119,6 +175,7 @@ class Matcher {
   const HuggingFaceFolder& folder_;
   const ImportArchitecture& architecture_;
   const ImportSizes& sizes_;
+  std::string prefix_;  // of the body's names in this folder
   std::vector<ImportTensor> tensors_;
   std::vector<std::string> used_, missing_;
 };
@@ -135,7 +192,9 @@ std::vector<ImportTensor> match_tensors(const HuggingFaceFolder& folder,
         if ((std::strchr(rule.source, '#') != nullptr) == layered) matcher.take(rule, layer);
   };
   each(false, 0);
-  for (uint32_t layer = 0; layer < sizes.layers; ++layer) each(true, layer);
+  for (uint32_t layer = 0; layer < sizes.blocks; ++layer) each(true, layer);
+  if (architecture.head)
+    for (const TensorRule& rule : architecture.head->tensors) matcher.take(rule, 0);
   return matcher.finish();
 }
 

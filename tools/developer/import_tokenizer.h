@@ -12,9 +12,11 @@ namespace mote::tool {
 
 using Warn = std::function<void(const std::string&)>;
 
-// Sets tokenizer.* keys for a vocabulary of vocab_size tokens. A folder without tokenizer files is
-// a warning; a tokenizer that cannot be expressed is a Failure that shows what is not known.
-// Byte-level BPE is what is known.
+// Sets tokenizer.* and mote.* keys for a vocabulary of vocab_size tokens. A folder without
+// tokenizer files is a warning; a tokenizer that cannot be expressed is a Failure that shows what
+// is not known. Read are tokenizer.json (WordPiece, Unigram, byte-level BPE); without it vocab.txt,
+// vocab.json with merges.txt, or a SentencePiece model, which BPE with byte_fallback needs in any
+// case. What tokenizer.json says of truncation and padding does not count.
 void import_tokenizer(const HuggingFaceFolder& folder, uint32_t vocab_size, GgufKeys* keys,
                       const Warn& warn);
 
