@@ -28,6 +28,12 @@ typedef float Floats __attribute__((vector_size(64)));
 
 volatile uint64_t sink;
 
+// The compiler no longer knows the value: it would make one of sums that are equal.
+template <class T>
+void forget(T& value) {
+  asm volatile("" : "+m"(value));
+}
+
 // The best time of kRuns, in seconds, of work(thread) on all threads at once.
 double best_time(int threads, const std::function<void(int)>& work) {
   double best = 1e30;
@@ -93,13 +99,10 @@ double int8_rate([[maybe_unused]] int threads) {
 #ifdef DOT
   const double seconds = best_time(threads, [](int) {
     Bytes sums[kAccumulators] = {}, x{}, y{};
+    for (Bytes& sum : sums) forget(sum);
+    forget(x), forget(y);
     for (int64_t i = 0; i < kSteps; ++i) {
       for (Bytes& sum : sums) dot(sum, x, y);
-#if defined(__aarch64__)
-      asm volatile("" : "+w"(x), "+w"(y));
-#else
-      asm volatile("" : "+v"(x), "+v"(y));
-#endif
     }
     for (int k = 1; k < kAccumulators; ++k) sums[0] += sums[k];
     sink = static_cast<uint64_t>(sums[0][0]);
@@ -113,15 +116,16 @@ double int8_rate([[maybe_unused]] int threads) {
 // Billions of f32 multiply-adds per second.
 double float_rate(int threads) {
   const double seconds = best_time(threads, [](int) {
-    Floats sums[6] = {}, x{}, y{};
+    Floats sums[kAccumulators] = {}, x{}, y{};
     for (int k = 0; k < 16; ++k) x[k] = 0.5f, y[k] = float(k);
+    for (Floats& sum : sums) forget(sum);
     for (int64_t i = 0; i < kSteps; ++i) {
       for (Floats& sum : sums) sum = sum * x + y;
     }
-    for (int k = 1; k < 6; ++k) sums[0] += sums[k];
+    for (int k = 1; k < kAccumulators; ++k) sums[0] += sums[k];
     sink = static_cast<uint64_t>(sums[0][0]);
   });
-  return double(kSteps) * 6 * 16 * threads / seconds / 1e9;
+  return double(kSteps) * kAccumulators * 16 * threads / seconds / 1e9;
 }
 
 }  // namespace
