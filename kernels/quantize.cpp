@@ -2,6 +2,9 @@
 // corrections instead of sums.
 #include "kernels/declarations.h"
 #include "kernels/simd_int8.h"
+#if defined(__AVX512BW__)
+#include "kernels/quantize_avx512.h"
+#endif
 
 namespace mote::MOTE_ISA {
 namespace {
@@ -99,6 +102,7 @@ MOTE_INLINE void find_gains(const float* x, size_t blocks, float* gain, float* t
   std::memcpy(gain, gains, blocks * sizeof *gain);
 }
 
+#if !defined(__AVX512BW__)
 // Quantizes block b anew, with a second vector for its largest group: outlier n.
 MOTE_INLINE void separate_block(const OutlierTask& task, size_t b, size_t n) {
   int32_t maxima[8];
@@ -135,6 +139,7 @@ MOTE_INLINE void separate_block(const OutlierTask& task, size_t b, size_t n) {
   task.outlier_scale[n] = outlier_scale;
   task.outlier_correction[n] = -128 * outlier_sum;
 }
+#endif
 
 }  // namespace
 
@@ -142,7 +147,12 @@ void separate_outliers(const OutlierTask* task) {
   const size_t blocks = task->columns / 32;
   float* const gain = task->outlier_scale;  // until outlier n <= b takes the place
   float totals[8] = {};
-  for (size_t b = 0; b < blocks; b += kChunk)
+  size_t begin = 0;
+#if defined(__AVX512BW__)
+  for (; begin + 8 <= blocks; begin += 8)
+    find_eight_gains(task->x + 32 * begin, gain + begin, totals);
+#endif
+  for (size_t b = begin; b < blocks; b += kChunk)
     find_gains(task->x + 32 * b, blocks - b < kChunk ? blocks - b : kChunk, gain + b, totals);
   for (size_t half = 4; half > 0; half /= 2)
     for (size_t i = 0; i < half; ++i) totals[i] += totals[i + half];
@@ -156,7 +166,7 @@ void quantize_activations(const float* x, size_t columns, int8_t* q, float* scal
                           float* scaled_sum, int32_t* correction) {
   const size_t blocks = columns / 32;
   for (size_t b = 0; b < blocks;) {
-#if defined(MOTE_QUANTIZE_FOUR_BLOCKS)
+#if defined(__AVX512BW__)
     if (blocks - b >= 4 && quantize_four_blocks(x + b * 32, q + b * 32, scale + b, scaled_sum + b,
                                                 correction + 2 * b)) {
       b += 4;
