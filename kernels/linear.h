@@ -22,24 +22,27 @@ MOTE_INLINE void copy_rows(const uint8_t* p, size_t stride, size_t rows, size_t 
     std::memcpy(out + r * pitch, p + r * stride, bytes);
 }
 
-// y = sums (+ bias) (+ y) for `rows` rows from `row` on. Out of line: one copy serves all loops,
-// once per tile and token.
-__attribute__((noinline)) void write_rows(const LinearTask& task, size_t token, size_t row,
-                                          size_t rows, const float* sums) {
-  float* y = task.y + token * task.y_stride + row;
+// y = sums (+ bias) (+ y) for `rows` rows from `row` on and `tokens` tokens, `pitch` sums apart.
+// Out of line: one copy serves all loops.
+__attribute__((noinline)) void write_rows(const LinearTask& task, size_t token, size_t tokens,
+                                          size_t row, size_t rows, const float* sums,
+                                          size_t pitch) {
   const float* bias = task.bias ? task.bias + row : nullptr;
   const size_t whole = rows / kLanes * kLanes;
-  for (size_t r = 0; r < whole; r += kLanes) {
-    Floats sum = load_floats(sums + r);
-    if (bias) sum = add(sum, load_floats(bias + r));
-    if (task.accumulate) sum = add(sum, load_floats(y + r));
-    store_floats(y + r, sum);
-  }
-  for (size_t r = whole; r < rows; ++r) {
-    float sum = sums[r];
-    if (bias) sum += bias[r];
-    if (task.accumulate) sum += y[r];
-    y[r] = sum;
+  float* y = task.y + token * task.y_stride + row;
+  for (size_t t = 0; t < tokens; ++t, y += task.y_stride, sums += pitch) {
+    for (size_t r = 0; r < whole; r += kLanes) {
+      Floats sum = load_floats(sums + r);
+      if (bias) sum = add(sum, load_floats(bias + r));
+      if (task.accumulate) sum = add(sum, load_floats(y + r));
+      store_floats(y + r, sum);
+    }
+    for (size_t r = whole; r < rows; ++r) {
+      float sum = sums[r];
+      if (bias) sum += bias[r];
+      if (task.accumulate) sum += y[r];
+      y[r] = sum;
+    }
   }
 }
 
@@ -58,7 +61,7 @@ MOTE_INLINE void spill_tile(const Floats (&sums)[kTokens][kVectors],
 template <size_t kTokens, size_t kRows>
 MOTE_INLINE void write_tile(const LinearTask& task, size_t token, size_t row, size_t rows,
                             const float (&sums)[kTokens][kRows]) {
-  for (size_t t = 0; t < kTokens; ++t) write_rows(task, token + t, row, rows, sums[t]);
+  write_rows(task, token, kTokens, row, rows, sums[0], kRows);
 }
 
 }  // namespace

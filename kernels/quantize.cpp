@@ -53,6 +53,8 @@ MOTE_INLINE void quantize_block(const float* x, int8_t* q, float* scale, float* 
   correction[1] = -128 * first;
 }
 
+#if !defined(__AVX512BW__)
+
 constexpr size_t kChunk = 16;  // blocks whose outliers are looked for at a time
 
 // The largest magnitude of each of `count` groups of 4.
@@ -102,7 +104,6 @@ MOTE_INLINE void find_gains(const float* x, size_t blocks, float* gain, float* t
   std::memcpy(gain, gains, blocks * sizeof *gain);
 }
 
-#if !defined(__AVX512BW__)
 // Quantizes block b anew, with a second vector for its largest group: outlier n.
 MOTE_INLINE void separate_block(const OutlierTask& task, size_t b, size_t n) {
   int32_t maxima[8];
@@ -139,6 +140,7 @@ MOTE_INLINE void separate_block(const OutlierTask& task, size_t b, size_t n) {
   task.outlier_scale[n] = outlier_scale;
   task.outlier_correction[n] = -128 * outlier_sum;
 }
+
 #endif
 
 }  // namespace
@@ -147,19 +149,18 @@ void separate_outliers(const OutlierTask* task) {
   const size_t blocks = task->columns / 32;
   float* const gain = task->outlier_scale;  // until outlier n <= b takes the place
   float totals[8] = {};
-  size_t begin = 0;
-#if defined(__AVX512BW__)
-  for (; begin + 8 <= blocks; begin += 8)
-    find_eight_gains(task->x + 32 * begin, gain + begin, totals);
-#endif
-  for (size_t b = begin; b < blocks; b += kChunk)
+  for (size_t b = 0; b < blocks; b += kChunk)
     find_gains(task->x + 32 * b, blocks - b < kChunk ? blocks - b : kChunk, gain + b, totals);
   for (size_t half = 4; half > 0; half /= 2)
     for (size_t i = 0; i < half; ++i) totals[i] += totals[i + half];
-  size_t n = 0;
-  for (size_t b = 0; b < blocks; ++b)
-    if (gain[b] * static_cast<float>(2 * blocks) > totals[0]) separate_block(*task, b, n++);
-  task->group[n] = kNoOutlier;
+  // First which, then how: branches that nobody foresees would keep blocks from overlapping.
+  size_t count = 0;
+  for (size_t b = 0; b < blocks; ++b) {
+    task->group[count] = static_cast<uint32_t>(b);
+    count += gain[b] * static_cast<float>(2 * blocks) > totals[0];
+  }
+  for (size_t n = 0; n < count; ++n) separate_block(*task, task->group[n], n);
+  task->group[count] = kNoOutlier;
 }
 
 void quantize_activations(const float* x, size_t columns, int8_t* q, float* scale,

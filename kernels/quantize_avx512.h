@@ -124,27 +124,48 @@ MOTE_INLINE TopTwo quarters(const TopTwo& a, const TopTwo& b) {
 }
 
 // The largest of each group of 4 of four blocks, then the larger ones of a block's first and last
-// four groups: lane b of quarter i is of groups i and 4 + i of block b.
-MOTE_INLINE TopTwo top_two_of_four_blocks(const float* x) {
+// four groups: lane b of quarter i is of groups i and 4 + i of block b. Only `blocks` are read, the
+// others are zeros.
+template <bool kAll>
+MOTE_INLINE TopTwo top_two_of_four_blocks(const float* x, size_t blocks) {
   __m512i groups[2];
   MOTE_UNROLL
-  for (int i = 0; i < 2; ++i, x += 64)
-    groups[i] = larger_of_pairs(larger_of_pairs(magnitudes(x), magnitudes(x + 16)),
-                                larger_of_pairs(magnitudes(x + 32), magnitudes(x + 48)));
+  for (size_t i = 0; i < 4; i += 2) {
+    __m512i v[4];
+    MOTE_UNROLL
+    for (size_t k = 0; k < 4; ++k) {
+      const __mmask16 mask = kAll || i + k / 2 < blocks ? 0xffff : 0;
+      v[k] = _mm512_and_si512(_mm512_maskz_loadu_epi32(mask, x + 32 * i + 16 * k),
+                              _mm512_set1_epi32(0x7fffffff));
+    }
+    groups[i / 2] = larger_of_pairs(larger_of_pairs(v[0], v[1]), larger_of_pairs(v[2], v[3]));
+  }
   const __m512 a = _mm512_castsi512_ps(groups[0]), b = _mm512_castsi512_ps(groups[1]);
   return TopTwo::of(_mm512_castps_si512(_mm512_shuffle_ps(a, b, 0x88)),
                     _mm512_castps_si512(_mm512_shuffle_ps(a, b, 0xdd)));
 }
 
-// find_gains of eight blocks.
-MOTE_INLINE void find_eight_gains(const float* x, float* gain, float* totals) {
-  const TopTwo a = top_two_of_four_blocks(x), b = top_two_of_four_blocks(x + 128);
+constexpr size_t kChunk = 8;
+
+template <bool kAll>
+MOTE_INLINE void find_gains_of(const float* x, size_t blocks, float* gain, float* totals) {
+  const TopTwo a = top_two_of_four_blocks<kAll>(x, blocks);
+  const TopTwo b = kAll || blocks > 4 ? top_two_of_four_blocks<kAll>(x + 128, blocks - 4)
+                                      : TopTwo{_mm512_setzero_si512(), _mm512_setzero_si512()};
   const TopTwo half = join(quarters<0x88>(a, b), quarters<0xdd>(a, b));
   const TopTwo all = join(quarters<0x88>(half, half), quarters<0xdd>(half, half));
   const __m256 most = _mm512_castps512_ps256(_mm512_castsi512_ps(all.largest));
   const __m256 next = _mm512_castps512_ps256(_mm512_castsi512_ps(all.second));
-  _mm256_storeu_ps(gain, _mm256_mul_ps(_mm256_sub_ps(most, next), _mm256_add_ps(most, next)));
+  const auto mask = static_cast<__mmask8>((1u << blocks) - 1);
+  _mm256_mask_storeu_ps(gain, mask,
+                        _mm256_mul_ps(_mm256_sub_ps(most, next), _mm256_add_ps(most, next)));
   _mm256_storeu_ps(totals, _mm256_add_ps(_mm256_loadu_ps(totals), _mm256_mul_ps(most, most)));
+}
+MOTE_INLINE void find_gains(const float* x, size_t blocks, float* gain, float* totals) {
+  if (blocks == kChunk)
+    find_gains_of<true>(x, blocks, gain, totals);
+  else
+    find_gains_of<false>(x, blocks, gain, totals);
 }
 
 // The largest of the first lanes of the quarters of a and b, in all of these.
