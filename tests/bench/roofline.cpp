@@ -25,13 +25,17 @@ constexpr int kChains = 12;  // enough to hide the latency of two units
 
 #if defined(__x86_64__)
 
-// A compiler barrier on the operands keeps the loops from being folded.
+// A compiler barrier on the operands keeps the loops from being folded, one on the sums makes them
+// differ: equal ones would become one.
 #define KEEP(value) __asm__ volatile("" : "+v"(value))
 
 __attribute__((target("avx512f,avx512vnni"))) void vnni512(uint64_t iterations) {
   __m512i sums[kChains], w = _mm512_set1_epi8(3), q = _mm512_set1_epi8(-2);
   UNROLL
-  for (auto& sum : sums) sum = _mm512_setzero_si512();
+  for (auto& sum : sums) {
+    sum = _mm512_setzero_si512();
+    KEEP(sum);
+  }
   for (uint64_t i = 0; i < iterations; ++i) {
     UNROLL
     for (auto& sum : sums) sum = _mm512_dpbusd_epi32(sum, w, q);
@@ -45,7 +49,10 @@ __attribute__((target("avx2"))) void maddubs256(uint64_t iterations) {
   __m256i sums[kChains], w = _mm256_set1_epi8(3), q = _mm256_set1_epi8(-2);
   const __m256i ones = _mm256_set1_epi16(1);
   UNROLL
-  for (auto& sum : sums) sum = _mm256_setzero_si256();
+  for (auto& sum : sums) {
+    sum = _mm256_setzero_si256();
+    KEEP(sum);
+  }
   for (uint64_t i = 0; i < iterations; ++i) {
     UNROLL
     for (auto& sum : sums)
@@ -60,7 +67,10 @@ __attribute__((target("avx2"))) void maddubs256(uint64_t iterations) {
 __attribute__((target("avx512f"))) void fma512(uint64_t iterations) {
   __m512 sums[kChains], a = _mm512_set1_ps(1.0f), b = _mm512_set1_ps(1e-9f);
   UNROLL
-  for (auto& sum : sums) sum = _mm512_setzero_ps();
+  for (auto& sum : sums) {
+    sum = _mm512_setzero_ps();
+    KEEP(sum);
+  }
   for (uint64_t i = 0; i < iterations; ++i) {
     UNROLL
     for (auto& sum : sums) sum = _mm512_fmadd_ps(a, b, sum);
@@ -73,7 +83,10 @@ __attribute__((target("avx512f"))) void fma512(uint64_t iterations) {
 __attribute__((target("avx2,fma"))) void fma256(uint64_t iterations) {
   __m256 sums[kChains], a = _mm256_set1_ps(1.0f), b = _mm256_set1_ps(1e-9f);
   UNROLL
-  for (auto& sum : sums) sum = _mm256_setzero_ps();
+  for (auto& sum : sums) {
+    sum = _mm256_setzero_ps();
+    KEEP(sum);
+  }
   for (uint64_t i = 0; i < iterations; ++i) {
     UNROLL
     for (auto& sum : sums) sum = _mm256_fmadd_ps(a, b, sum);
@@ -101,7 +114,10 @@ void sdot(uint64_t iterations) {
 void fma128(uint64_t iterations) {
   float32x4_t sums[kChains], a = vdupq_n_f32(1.0f), b = vdupq_n_f32(1e-9f);
   UNROLL
-  for (auto& sum : sums) sum = vdupq_n_f32(0.0f);
+  for (auto& sum : sums) {
+    sum = vdupq_n_f32(0.0f);
+    KEEP(sum);
+  }
   for (uint64_t i = 0; i < iterations; ++i) {
     UNROLL
     for (auto& sum : sums) sum = vfmaq_f32(sum, a, b);
