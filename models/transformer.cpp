@@ -10,9 +10,46 @@ namespace {
 
 constexpr size_t kPanelRows = 32;  // of a matrix, that a thread takes at a time
 constexpr size_t kFewTokens = 8;   // up to here reading the weights takes most of the time
+// Tokens that go through a feed-forward part at a time: what is between its matrices stays in a
+// core's cache.
+constexpr size_t kFeedForwardTokens = 256;
 
 bool has_post_norms(const Spec& spec) {
   return spec.norm_place == NormPlace::post || spec.norm_place == NormPlace::both;
+}
+
+Activations take_activations(Arena& arena, size_t tokens, size_t columns) {
+  Activations a;
+  a.q = arena.take<int8_t>(tokens, columns);
+  a.scale = arena.take<float>(tokens, columns / 32 + 1);
+  a.scaled_sum = arena.take<float>(tokens, columns / 32 + 1);
+  a.correction = arena.take<int32_t>(tokens, columns / 16 + 1);
+  // Separating outliers divides SmolLM2's divergence from float32 activations by four, costs
+  // nothing in decoding, which waits for memory, and a tenth of a prompt.
+  a.outliers = true;
+  a.outlier_group = arena.take<uint32_t>(tokens, columns / 32 + 1);
+  a.outlier_q = arena.take<int8_t>(tokens, columns / 8);
+  a.outlier_scale = arena.take<float>(tokens, columns / 32);
+  a.outlier_correction = arena.take<int32_t>(tokens, columns / 32);
+  return a;
+}
+
+// What is quantized, from `token` on; the rows that it was made of are at x.
+Activations part_of(const Activations& all, size_t columns, size_t token, const float* x,
+                    size_t x_stride) {
+  const size_t blocks = token * (columns / 32);
+  Activations a = all;
+  a.x = x;
+  a.x_stride = x_stride;
+  a.q += token * columns;
+  a.scale += blocks;
+  a.scaled_sum += blocks;
+  a.correction += 2 * blocks;
+  a.outlier_group += blocks + token;
+  a.outlier_q += 4 * blocks;
+  a.outlier_scale += blocks;
+  a.outlier_correction += blocks;
+  return a;
 }
 
 }  // namespace
@@ -38,8 +75,9 @@ void Transformer::plan(Arena& arena, const TransformerModel& model, KvType kv_ty
   qkv_width_ = std::max<size_t>(
       {query_width_ + 2 * key_value_width_, spec.embedding_width, spec.head.width});
   up_width_ = size_t(spec.feed_forward) * (spec.gated ? 2 : 1);
-  const size_t widest = std::max<size_t>(
-      {spec.hidden, query_width_, spec.feed_forward, spec.embedding_width, spec.head.width});
+  const size_t widest =
+      std::max<size_t>({spec.hidden, query_width_, spec.embedding_width, spec.head.width});
+  const size_t feed_forward_tokens = std::min(batch_tokens, kFeedForwardTokens);
 
   ids_ = arena.take<int32_t>(batch_tokens);
   positions_ = arena.take<uint32_t>(batch_tokens);
@@ -55,20 +93,11 @@ void Transformer::plan(Arena& arena, const TransformerModel& model, KvType kv_ty
   normed_ = arena.take<float>(batch_tokens, std::max(spec.hidden, spec.embedding_width));
   qkv_ = arena.take<float>(batch_tokens, qkv_width_);
   attended_ = arena.take<float>(batch_tokens, query_width_);
-  gate_up_ = arena.take<float>(batch_tokens, up_width_);
+  gate_up_ = arena.take<float>(feed_forward_tokens, up_width_);
   if (has_post_norms(spec) || spec.residual_scale != 1.0f)
     block_out_ = arena.take<float>(batch_tokens, spec.hidden);
-  quantized_.q = arena.take<int8_t>(batch_tokens, widest);
-  quantized_.scale = arena.take<float>(batch_tokens, widest / 32 + 1);
-  quantized_.scaled_sum = arena.take<float>(batch_tokens, widest / 32 + 1);
-  quantized_.correction = arena.take<int32_t>(batch_tokens, widest / 16 + 1);
-  // Separating outliers divides SmolLM2's divergence from float32 activations by four, costs
-  // nothing in decoding, which waits for memory, and a tenth of a prompt.
-  quantized_.outliers = true;
-  quantized_.outlier_group = arena.take<uint32_t>(batch_tokens, widest / 32 + 1);
-  quantized_.outlier_q = arena.take<int8_t>(batch_tokens, widest / 8);
-  quantized_.outlier_scale = arena.take<float>(batch_tokens, widest / 32);
-  quantized_.outlier_correction = arena.take<int32_t>(batch_tokens, widest / 32);
+  quantized_ = take_activations(arena, batch_tokens, widest);
+  activated_ = take_activations(arena, feed_forward_tokens, spec.feed_forward);
   for (int set = 0; set < 2; ++set) {
     cosine_[set] = arena.take<float>(batch_tokens, model.rope[set].pairs());
     sine_[set] = arena.take<float>(batch_tokens, model.rope[set].pairs());
@@ -78,7 +107,8 @@ void Transformer::plan(Arena& arena, const TransformerModel& model, KvType kv_ty
     logits_ = arena.take<float>(kLogitRows, spec.vocabulary);
   else
     logits_ = arena.take<float>(batch_tokens, spec.head.labels);
-  scratch_stride_ = (linear_scratch_bytes(widest) + 63) & ~size_t(63);
+  scratch_stride_ =
+      (linear_scratch_bytes(std::max<size_t>(widest, spec.feed_forward)) + 63) & ~size_t(63);
   scratch_ = arena.take<uint8_t>(threads, scratch_stride_);
 }
 
@@ -159,7 +189,7 @@ void Transformer::embed(Team& team, size_t tokens) {
     if (!projected)
       prepare(first, t);
     else if (w.embedding_projection.quantized_input)
-      quantize(x, spec.embedding_width, t);
+      quantize(quantized_, x, spec.embedding_width, t);
   });
   if (!projected) return;
   const Product product = {&w.embedding_projection, w.embedding_projection_bias, x_, spec.hidden,
@@ -185,7 +215,7 @@ void Transformer::prepare(const Input& input, size_t token) {
   const size_t hidden = model_->spec.hidden;
   const float* x = x_ + token * hidden;
   if (input.norm) normalize(x, input.norm, input.norm_bias, normed_ + token * hidden);
-  if (input.quantized) quantize(rows_of(input) + token * hidden, hidden, token);
+  if (input.quantized) quantize(quantized_, rows_of(input) + token * hidden, hidden, token);
 }
 
 void Transformer::normalize(const float* x, const float* weight, const float* bias,
@@ -197,22 +227,20 @@ void Transformer::normalize(const float* x, const float* weight, const float* bi
     model_->kernels->layer_norm(y, x, weight, bias, spec.hidden, spec.norm_epsilon);
 }
 
-void Transformer::quantize(const float* x, size_t columns, size_t token) {
-  const size_t blocks = columns / 32;
-  const Activations& a = quantized_;
-  OutlierTask task;
-  task.x = x;
-  task.columns = columns;
-  task.q = a.q + token * columns;
-  task.scale = a.scale + token * blocks;
-  task.scaled_sum = a.scaled_sum + token * blocks;
-  task.correction = a.correction + token * 2 * blocks;
+void Transformer::quantize(const Activations& to, const float* x, size_t columns, size_t token) {
+  const Activations row = part_of(to, columns, token, x, columns);
+  const OutlierTask task = {x,
+                            columns,
+                            row.q,
+                            row.scale,
+                            row.scaled_sum,
+                            row.correction,
+                            row.outlier_group,
+                            row.outlier_q,
+                            row.outlier_scale,
+                            row.outlier_correction};
   model_->kernels->quantize_activations(x, columns, task.q, task.scale, task.scaled_sum,
                                         task.correction);
-  task.group = a.outlier_group + token * (blocks + 1);
-  task.outlier_q = a.outlier_q + token * 4 * blocks;
-  task.outlier_scale = a.outlier_scale + token * blocks;
-  task.outlier_correction = a.outlier_correction + token * blocks;
   model_->kernels->separate_outliers(&task);
 }
 
@@ -248,11 +276,13 @@ void Transformer::multiply_units(const Activations& input, size_t columns, size_
 
 void Transformer::multiply(Team& team, size_t columns, const float* x, size_t x_stride,
                            size_t tokens, const Product* products, size_t count) {
+  multiply(team, columns, part_of(quantized_, columns, 0, x, x_stride), tokens, products, count);
+}
+
+void Transformer::multiply(Team& team, size_t columns, const Activations& input, size_t tokens,
+                           const Product* products, size_t count) {
   for (size_t i = 0; sink_ && sink_->input && i < count; ++i)
-    sink_->input(sink_->user, products[i].matrix->data, columns, tokens, x, x_stride);
-  Activations input = quantized_;
-  input.x = x;
-  input.x_stride = x_stride;
+    sink_->input(sink_->user, products[i].matrix->data, columns, tokens, input.x, input.x_stride);
   size_t units = 0;
   for (size_t i = 0; i < count; ++i)
     units += (products[i].matrix->rows + kPanelRows - 1) / kPanelRows;
@@ -271,24 +301,26 @@ void Transformer::multiply(Team& team, size_t columns, const float* x, size_t x_
   });
 }
 
-void Transformer::add_to_residual(Team& team, const BlockEnd& end, const float* input,
-                                  size_t input_stride, size_t tokens, const Input* next) {
+void Transformer::add_to_residual(Team& team, const BlockEnd& end, const Activations& input,
+                                  Range rows, const Input* next) {
   const Spec& spec = model_->spec;
   const bool direct = !end.post_norm && spec.residual_scale == 1.0f;
-  const Product product = {end.matrix, end.bias, direct ? x_ : block_out_, spec.hidden, direct};
-  multiply(team, end.matrix->columns, input, input_stride, tokens, &product, 1);
+  const size_t tokens = rows.last - rows.first;
+  float* to = (direct ? x_ : block_out_) + rows.first * spec.hidden;
+  const Product product = {end.matrix, end.bias, to, spec.hidden, direct};
+  multiply(team, end.matrix->columns, input, tokens, &product, 1);
   if (direct && !end.residual_norm && (!next || (!next->norm && !next->quantized))) return;
   each_row(team, tokens, [&](size_t t) {
-    float* x = x_ + t * spec.hidden;
+    float* x = x_ + (rows.first + t) * spec.hidden;
     if (!direct) {
-      float* out = block_out_ + t * spec.hidden;
+      float* out = block_out_ + (rows.first + t) * spec.hidden;
       if (end.post_norm) normalize(out, end.post_norm, nullptr, out);
       if (spec.residual_scale != 1.0f)
         model_->kernels->scale(out, spec.residual_scale, spec.hidden);
       model_->kernels->add(x, out, spec.hidden);
     }
     if (end.residual_norm) normalize(x, end.residual_norm, end.residual_norm_bias, x);
-    if (next) prepare(*next, t);
+    if (next) prepare(*next, rows.first + t);
   });
 }
 
@@ -334,12 +366,14 @@ void Transformer::attention_block(Team& team, uint32_t layer, size_t tokens, siz
                       model_->relative_bias.head_stride(), qkv_, key, value, qkv_width_, attended_,
                       query_width_);
   if (w.attention_output.quantized_input)
-    each_row(team, tokens,
-             [&](size_t t) { quantize(attended_ + t * query_width_, query_width_, t); });
+    each_row(team, tokens, [&](size_t t) {
+      quantize(quantized_, attended_ + t * query_width_, query_width_, t);
+    });
   const BlockEnd end = {&w.attention_output, w.attention_output_bias, w.attention_post_norm,
                         w.attention_residual_norm, w.attention_residual_norm_bias};
   const Input next = feed_forward_input(layer);
-  add_to_residual(team, end, attended_, query_width_, tokens, &next);
+  add_to_residual(team, end, part_of(quantized_, query_width_, 0, attended_, query_width_),
+                  {0, tokens}, &next);
 }
 
 // y = activation(y), or activation(y) * up where up is not null.
@@ -362,25 +396,32 @@ void Transformer::activate(ActivationKind kind, float* y, const float* up, size_
 }
 
 void Transformer::feed_forward_block(Team& team, uint32_t layer, size_t tokens) {
+  for (size_t first = 0; first < tokens; first += kFeedForwardTokens)
+    feed_forward_rows(team, layer, {first, std::min(first + kFeedForwardTokens, tokens)});
+}
+
+void Transformer::feed_forward_rows(Team& team, uint32_t layer, Range rows) {
   const Spec& spec = model_->spec;
   const LayerWeights& w = model_->weights.layers[layer];
-  const size_t width = spec.feed_forward;
+  const size_t width = spec.feed_forward, tokens = rows.last - rows.first;
   Product products[2];
   size_t count = 0;
   if (spec.gated) products[count++] = {&w.gate, w.gate_bias, gate_up_, up_width_, false};
   products[count] = {&w.up, w.up_bias, gate_up_ + count * width, up_width_, false};
-  multiply(team, spec.hidden, rows_of(feed_forward_input(layer)), spec.hidden, tokens, products,
-           count + 1);
+  const float* x = rows_of(feed_forward_input(layer)) + rows.first * spec.hidden;
+  multiply(team, spec.hidden, part_of(quantized_, spec.hidden, rows.first, x, spec.hidden), tokens,
+           products, count + 1);
   each_row(team, tokens, [&](size_t t) {
     float* y = gate_up_ + t * up_width_;
     activate(spec.activation, y, spec.gated ? y + width : nullptr, width);
-    if (w.down.quantized_input) quantize(y, width, t);
+    if (w.down.quantized_input) quantize(activated_, y, width, t);
   });
   const BlockEnd end = {&w.down, w.down_bias, w.feed_forward_post_norm,
                         w.feed_forward_residual_norm, w.feed_forward_residual_norm_bias};
   const bool last = layer + 1 == spec.layers;
   const Input next = last ? Input{} : attention_input(layer + 1);
-  add_to_residual(team, end, gate_up_, up_width_, tokens, last ? nullptr : &next);
+  add_to_residual(team, end, part_of(activated_, width, 0, gate_up_, up_width_), rows,
+                  last ? nullptr : &next);
 }
 
 float* Transformer::logits(Team& team, size_t first, size_t count) {
@@ -395,7 +436,7 @@ float* Transformer::logits(Team& team, size_t first, size_t count) {
       normalize(x, weights.output_norm, weights.output_norm_bias, y);
       x = y;
     }
-    if (weights.output.quantized_input) quantize(x, spec.hidden, t);
+    if (weights.output.quantized_input) quantize(quantized_, x, spec.hidden, t);
   });
   const Product product = {&weights.output, nullptr, logits_, spec.vocabulary, false};
   multiply(team, spec.hidden, input, spec.hidden, count, &product, 1);

@@ -104,6 +104,7 @@ class Transformer {
   void add_table_row(const Table& table, size_t index, float* scratch, float* x) const;
   void attention_block(Team& team, uint32_t layer, size_t tokens, size_t position);
   void feed_forward_block(Team& team, uint32_t layer, size_t tokens);
+  void feed_forward_rows(Team& team, uint32_t layer, Range rows);
   void activate(ActivationKind kind, float* y, const float* up, size_t n) const;
   // Rows [count][hidden] through what a head has before its output matrix; returns where they are,
   // *stride floats apart.
@@ -115,9 +116,12 @@ class Transformer {
   void pool(Team& team, Pooling pooling, bool normalize);
   void normalize(const float* x, const float* weight, const float* bias, float* y) const;
   void turn_heads(const LayerWeights& weights, const LayerSpec& layer, size_t token);
-  // Quantizes row x of `columns` as `token` of the next multiply().
-  void quantize(const float* x, size_t columns, size_t token);
+  // Quantizes row x of `columns` as `token` of what a multiply() reads.
+  void quantize(const Activations& to, const float* x, size_t columns, size_t token);
+  // Of rows x, quantized as the first `tokens` of quantized_; or of the first `tokens` of input.
   void multiply(Team& team, size_t columns, const float* x, size_t x_stride, size_t tokens,
+                const Product* products, size_t count);
+  void multiply(Team& team, size_t columns, const Activations& input, size_t tokens,
                 const Product* products, size_t count);
   void multiply_units(const Activations& input, size_t columns, size_t tokens,
                       const Product* products, size_t count, Range range, uint32_t thread) const;
@@ -126,10 +130,10 @@ class Transformer {
     const Matrix* matrix;
     const float *bias, *post_norm, *residual_norm, *residual_norm_bias;
   };
-  // x += output of the block's last matrix, through a post norm where there is one; then the norm
-  // of the sum, where there is one, and what the next block reads (null: nothing).
-  void add_to_residual(Team& team, const BlockEnd& end, const float* input, size_t input_stride,
-                       size_t tokens, const Input* next);
+  // Rows of x += output of the block's last matrix, through a post norm where there is one; then
+  // the norm of the sum, where there is one, and what the next block reads (null: nothing).
+  void add_to_residual(Team& team, const BlockEnd& end, const Activations& input, Range rows,
+                       const Input* next);
   // Calls work(row) for every row; a single one is not worth waking anybody.
   template <class Work>
   void each_row(Team& team, size_t rows, const Work& work) const {
@@ -162,9 +166,10 @@ class Transformer {
   float* normed_ = nullptr;     // [batch][hidden or embedding_width]
   float* qkv_ = nullptr;        // [batch][qkv_width: query + key + value, or a head's width]
   float* attended_ = nullptr;   // [batch][heads * head_dim]
-  float* gate_up_ = nullptr;    // [batch][gate + up], or [batch][up]
+  float* gate_up_ = nullptr;    // [feed-forward tokens][gate + up], or [up]
   float* block_out_ = nullptr;  // [batch][hidden]  only with post norms or residual scales
-  Activations quantized_;       // [batch][widest input of a matrix]
+  Activations quantized_;       // [batch][widest input of a matrix but the next]
+  Activations activated_;       // [feed-forward tokens][feed_forward]
   float* cosine_[2] = {};       // [batch][pairs]
   float* sine_[2] = {};
   float* logits_ = nullptr;     // [kLogitRows][vocabulary], [batch][labels]

@@ -66,7 +66,8 @@ const float* Transformer::head_rows(Team& team, const float* rows, size_t count,
   if (!head.dense) return rows;
   const size_t width = spec.head.width;
   if (head.dense.quantized_input)
-    each_row(team, count, [&](size_t t) { quantize(rows + t * spec.hidden, spec.hidden, t); });
+    each_row(team, count,
+             [&](size_t t) { quantize(quantized_, rows + t * spec.hidden, spec.hidden, t); });
   const Product product = {&head.dense, head.dense_bias, qkv_, qkv_width_, false};
   multiply(team, spec.hidden, rows, spec.hidden, count, &product, 1);
   each_row(team, count, [&](size_t t) {
@@ -84,7 +85,8 @@ const float* Transformer::head_logits(Team& team, const Matrix& output, const fl
   size_t stride = 0;
   rows = head_rows(team, rows, count, &stride);
   if (output.quantized_input)
-    each_row(team, count, [&](size_t t) { quantize(rows + t * stride, output.columns, t); });
+    each_row(team, count,
+             [&](size_t t) { quantize(quantized_, rows + t * stride, output.columns, t); });
   const Product product = {&output, bias, logits_, output.rows, false};
   multiply(team, output.columns, rows, stride, count, &product, 1);
   return logits_;
