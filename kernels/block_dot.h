@@ -12,7 +12,7 @@ namespace {
 template <class F, int kChains>
 struct BlockDot {
   static constexpr int kSteps = 8 / F::kGroups;
-  Dot<F::kWeights, kChains, kSteps> group[F::kGroups];
+  DotOf<F::kWeights, kChains, kSteps, F::kRowVectors> group[F::kGroups];
 
   MOTE_INLINE void begin(const BlockActivations& x, size_t at) {
     group[0].begin(first<0>(x, at));

@@ -2,6 +2,7 @@
 // format. Unpackers (unpack.h, unpack_k.h) read every field through one of them.
 //
 //   Rows(weights, stride, row)  kLanes rows from `row` on; stride: bytes per row
+//   kRowVectors                 vectors hold columns of one row, not 4 columns of kLanes rows
 //   kStep                       how many blocks further the next block of these rows begins
 //   quads(o, out)               out[j] = bytes o + 4 j .. o + 4 j + 3 of each row's block
 //   words(o)                    the 4 bytes at o, as integers
@@ -19,6 +20,7 @@ namespace {
 
 // As every GGUF reader knows them: row by row. Vectors come from a transpose.
 struct NativeRows {
+  static constexpr bool kRowVectors = false;
   static constexpr size_t kStep = 1;
   const uint8_t* p;
   size_t stride;
@@ -54,8 +56,22 @@ struct NativeRows {
   }
 };
 
+#if defined(MOTE_ROW_VECTORS)
+// Row by row without a transpose: quads(o, out) gives out[j] = bytes o .. o + 15 of row j. Where
+// weights serve few tokens, adding across vectors costs less.
+struct RowVectors : NativeRows {
+  static constexpr bool kRowVectors = true;
+  using NativeRows::NativeRows;
+  MOTE_INLINE void quads(size_t offset, Bytes out[4]) const {
+    MOTE_UNROLL
+    for (size_t i = 0; i < 4; ++i) out[i] = load_bytes(p + offset + i * stride);
+  }
+};
+#endif
+
 // Transposed beforehand (quant/packed.h): vectors lie in the file. Rows of whole tiles only.
 struct PackedRows {
+  static constexpr bool kRowVectors = false;
   static constexpr size_t kStep = quant::kPackedRows;
   const uint8_t* p;  // the tile's block
   size_t first;      // of the rows, in the tile

@@ -33,12 +33,23 @@ MOTE_INLINE void multiply_block(const Block& block, const BlockActivations& x,
   }
 }
 
+// 4 columns of kLanes rows.
+template <class F>
+MOTE_INLINE Bytes columns_of(const Block& block, size_t group) {
+  if constexpr (!F::kRowVectors) {
+    return block.w[group];
+  } else {
+    const auto* half = reinterpret_cast<const uint8_t*>(&block.w[group / 4 * 4]);
+    return as_bytes(load_words(half + group % 4 * 4, sizeof(Bytes)));
+  }
+}
+
 // sums += an outlier's 4 columns of kLanes rows. Out of line: few blocks have one.
 template <class F>
 __attribute__((noinline)) void multiply_outlier(const Block& block, const Outliers& x,
                                                 float* sums) {
-  store_floats(sums, add_outlier<F>(load_floats(sums), block.w[*x.group % 8], block.d, block.scale,
-                                    block.m, x));
+  store_floats(sums, add_outlier<F>(load_floats(sums), columns_of<F>(block, *x.group % 8), block.d,
+                                    block.scale, block.m, x));
 }
 
 // Whole tiles of rows [first_row, last_row).
@@ -113,12 +124,36 @@ MOTE_INLINE bool few_tokens_upto(const LinearTask& task, size_t last_row) {
   }
 }
 
+// A format as few tokens read it.
+template <class F>
+struct FewTokens {
+  using type = F;
+};
+#if defined(MOTE_ROW_VECTORS)
+template <>
+struct FewTokens<formats::q4_0> {
+  using type = formats::Q4_0<RowVectors>;
+};
+template <>
+struct FewTokens<formats::q4_1> {
+  using type = formats::Q4_1<RowVectors>;
+};
+template <>
+struct FewTokens<formats::q8_0> {
+  using type = formats::Q8_0<RowVectors>;
+};
+template <>
+struct FewTokens<formats::iq4_nl> {
+  using type = formats::Iq4Nl<RowVectors>;
+};
+#endif
+
 // Either way gives the same bits.
 template <class F>
 void linear_blocks(const LinearTask& task) {
   const size_t whole = task.first_row + (task.last_row - task.first_row) / kTileRows * kTileRows;
   constexpr int kFew = F::kValues == 32 || kFewTokens == 0 ? kFewTokens : 1;
-  const bool few = few_tokens_upto<F, kFew>(task, whole);
+  const bool few = few_tokens_upto<typename FewTokens<F>::type, kFew>(task, whole);
   const size_t rest = few ? whole : task.first_row;
   if (rest == task.last_row || task.tokens == 0) return;
   if (task.tokens <= kFetchTokens)

@@ -34,6 +34,7 @@ template <Weights weights, int offset, int minimums, int groups>
 struct PanelForm {
   static constexpr Weights kWeights = weights;
   static constexpr int kOffset = offset, kMinimums = minimums, kGroups = groups;
+  static constexpr bool kRowVectors = false;
   static constexpr int kScaleVectors = 1 + minimums + (groups == 2 ? 2 : 0);
   static constexpr size_t kWeightBytes = 8 * kPanelVectors * kVectorBytes;
   static constexpr size_t kBytes = kWeightBytes + kScaleVectors * kPanelRows * sizeof(float);

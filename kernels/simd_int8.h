@@ -22,7 +22,8 @@
 // b: instruction sets that multiply unsigned by signed keep them with an offset of kByteOffset =
 // 128, the others as they are (kByteOffset = 0); the caller makes up for offsets with `first`.
 // Dot<kind, chains, steps>: how many partial sums to keep where a step has a long latency; 8 steps,
-// or 4, so that two make a block.
+// or 4, so that two make a block. DotOf<..., row vectors>: that, or RowDot, the same of vectors
+// that hold 16 columns of one row: w[4 h + r] those from 16 h on of row r.
 #pragma once
 
 #include <cstddef>
@@ -79,3 +80,22 @@ MOTE_INLINE void prefetch(const uint8_t* p) { __builtin_prefetch(p, 0, 2); }
 #elif defined(__ARM_NEON)
 #include "kernels/simd_int8_neon.h"
 #endif
+
+namespace mote::MOTE_ISA {
+namespace {
+
+template <Weights kind, int kChains, int kSteps, bool kRowVectors>
+struct ChosenDot {
+  using type = Dot<kind, kChains, kSteps>;
+};
+#if defined(MOTE_ROW_VECTORS)
+template <Weights kind, int kChains, int kSteps>
+struct ChosenDot<kind, kChains, kSteps, true> {
+  using type = RowDot<kind>;
+};
+#endif
+template <Weights kind, int kChains, int kSteps, bool kRowVectors>
+using DotOf = typename ChosenDot<kind, kChains, kSteps, kRowVectors>::type;
+
+}  // namespace
+}  // namespace mote::MOTE_ISA

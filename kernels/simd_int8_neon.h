@@ -85,6 +85,17 @@ MOTE_INLINE Bytes raise(Bytes v, int by) {
 constexpr int kByteOffset = 0;
 MOTE_INLINE Bytes weight_bytes(Bytes v) { return v; }
 
+#define MOTE_ROW_VECTORS
+
+MOTE_INLINE Ints pair_sums(Ints a, Ints b) {
+#if defined(__aarch64__)
+  return vpaddq_s32(a, b);
+#else
+  return vcombine_s32(vpadd_s32(vget_low_s32(a), vget_high_s32(a)),
+                      vpadd_s32(vget_low_s32(b), vget_high_s32(b)));
+#endif
+}
+
 #if defined(__ARM_FEATURE_DOTPROD)
 
 struct ActivationBlock {
@@ -130,6 +141,22 @@ struct Dot {
   }
 };
 
+template <Weights kind>
+struct RowDot {
+  Ints sum[4];
+  MOTE_INLINE void begin(Ints) {
+    MOTE_UNROLL
+    for (Ints& s : sum) s = set_int(0);
+  }
+  MOTE_INLINE void step(int i, Bytes w, const ActivationBlock& x) {
+    sum[i % 4] = vdotq_s32(sum[i % 4], w, x.q[i / 4]);
+  }
+  MOTE_INLINE Ints finish(Ints first) {
+    const Ints sums = pair_sums(pair_sums(sum[0], sum[1]), pair_sums(sum[2], sum[3]));
+    return kind == Weights::bytes ? sums : add(sums, first);  // of bytes, first is 0
+  }
+};
+
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 #define MOTE_MULTIPLY_PAIRS
 
@@ -166,15 +193,6 @@ struct ActivationBlock {
   static MOTE_INLINE ActivationBlock of_four(const int8_t* from) { return ActivationBlock(from); }
 };
 
-MOTE_INLINE Ints pair_sums(Ints a, Ints b) {
-#if defined(__aarch64__)
-  return vpaddq_s32(a, b);
-#else
-  return vcombine_s32(vpadd_s32(vget_low_s32(a), vget_high_s32(a)),
-                      vpadd_s32(vget_low_s32(b), vget_high_s32(b)));
-#endif
-}
-
 // Products of two rows each in int16, and so many steps stay below 32768: 8 * 31 * 127, 4 * 63 *
 // 127, 2 * 128 * 127.
 constexpr int steps_in_int16(Weights kind) {
@@ -201,6 +219,28 @@ struct Dot {
   MOTE_INLINE Ints finish(Ints first) {
     const Ints sum = pair_sums(low_sum, high_sum);
     return kind == Weights::bytes ? sum : add(sum, first);  // of bytes, first is 0
+  }
+};
+
+// The same bounds: 16 columns make two products in each int16, 32 make four.
+template <Weights kind>
+struct RowDot {
+  static constexpr bool kOneRun = kind == Weights::nibbles;
+  int16x8_t run[4];
+  Ints sum[4];
+  MOTE_INLINE void begin(Ints) {}
+  MOTE_INLINE void step(int i, Bytes w, const ActivationBlock& x) {
+    const int half = i / 4;
+    const int8x8_t low = vld1_s8(x.q + 16 * half), high = vld1_s8(x.q + 16 * half + 8);
+    int16x8_t& r = run[i % 4];
+    r = kOneRun && half ? vmlal_s8(r, vget_low_s8(w), low) : vmull_s8(vget_low_s8(w), low);
+    r = vmlal_s8(r, vget_high_s8(w), high);
+    if (kOneRun ? half == 1 : half == 0) sum[i % 4] = vpaddlq_s16(r);
+    if (!kOneRun && half) sum[i % 4] = vpadalq_s16(sum[i % 4], r);
+  }
+  MOTE_INLINE Ints finish(Ints first) {
+    const Ints sums = pair_sums(pair_sums(sum[0], sum[1]), pair_sums(sum[2], sum[3]));
+    return kind == Weights::bytes ? sums : add(sums, first);  // of bytes, first is 0
   }
 };
 

@@ -16,8 +16,9 @@ constexpr int8_t kIq4Weights[16] = {LEVEL(-127), LEVEL(-104), LEVEL(-83), LEVEL(
                                     LEVEL(53),   LEVEL(69),   LEVEL(89),  LEVEL(113)};
 #undef LEVEL
 
-// 32 columns of a block format: w[i] holds columns 4 i .. 4 i + 3. A value is d * (w - offset) + m;
-// with two groups of 16 columns d * scale[group] * (w - offset) + m[group].
+// 32 columns of a block format: w[i] holds columns 4 i .. 4 i + 3; with row vectors, w[4 h + r]
+// those from 16 h on of row r. A value is d * (w - offset) + m; with two groups of 16 columns d *
+// scale[group] * (w - offset) + m[group].
 struct Block {
   Bytes w[8];
   Floats d, m[2], scale[2];
@@ -36,6 +37,7 @@ struct BlockFormat {
   static constexpr size_t kBytes = bytes, kValues = values;
   static constexpr Weights kWeights = weights;
   static constexpr int kOffset = offset, kMinimums = minimums, kGroups = groups;
+  static constexpr bool kRowVectors = BlockRows::kRowVectors;
 };
 
 // Blocks of 32 are unpacked straight from memory.
