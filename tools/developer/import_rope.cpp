@@ -25,6 +25,19 @@ double yarn_attention_factor(const Config& parameters, double factor) {
   return scale(parameters.real("mscale")) / scale(parameters.real("mscale_all_dim"));
 }
 
+// Configs of two times may stand side by side; which of them counts, readers do not agree on.
+void check_agreement(const Config& config, const Config& now, const Config& old) {
+  if (now.json().empty()) return;
+  for (const auto& [key, value] : old.json().items()) {
+    const auto same = now.json().find(key == "type" ? "rope_type" : key);
+    if (same == now.json().end() || *same != value)
+      config.fail("rope_scaling", "expected what rope_parameters says, found " + key + " " +
+                                      value.dump() +
+                                      (same == now.json().end() ? ", which is not there"
+                                                                : ", there it is " + same->dump()));
+  }
+}
+
 }  // namespace
 
 RopeSettings read_rope(const Config& config, const RopeRule& rule) {
@@ -40,6 +53,7 @@ RopeSettings read_rope(const Config& config, const RopeRule& rule) {
     rope.local_base = local.real("rope_theta", 0.0);
     now = now.child("full_attention");
   }
+  check_agreement(config, now, old);
   if (rule.local_base && rope.local_base == 0.0)
     rope.local_base = config.real(rule.local_base_key, 10000.0);
   rope.base = now.real("rope_theta", config.real(rule.base_key, rule.base));
