@@ -55,13 +55,17 @@ Status OutputFile::create(const char* path) {
   char pointed_to[PATH_MAX];
   if (::realpath(path, pointed_to)) path = pointed_to;
   struct stat info;
-  if (::stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+  const bool replaces = ::stat(path, &info) == 0;
+  if (replaces && !S_ISREG(info.st_mode))
     return fail(MOTE_ERROR_IO, "%s: expected a file or nothing there, found %s", path,
                 S_ISDIR(info.st_mode) ? "a directory" : "a device or pipe");
   name_.clear();
   MOTE_TRY(name_.append(path, std::strlen(path) + 1));
   fd_ = open_nameless(path);
-  return fd_ >= 0 ? kOk : take_partial_name();
+  if (fd_ < 0) MOTE_TRY(take_partial_name());
+  // What only some may read stays so. A file system without permissions refuses.
+  if (replaces) (void)!::fchmod(fd_, info.st_mode & 0777);
+  return kOk;
 }
 
 // Creates the file under a temporary name, or gives the open one that name.

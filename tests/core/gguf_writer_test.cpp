@@ -204,6 +204,18 @@ TEST_F(GgufWriterTest, ALinkStaysALink) {
   EXPECT_EQ(writer.create("").code(), MOTE_ERROR_ARGUMENT);
 }
 
+TEST_F(GgufWriterTest, WhatOnlySomeMayReadStaysSo) {
+  using std::filesystem::perms;
+  const perms few = perms::owner_read | perms::owner_write | perms::group_read;
+  std::ofstream(path_) << "before";
+  std::filesystem::permissions(path_, few);
+  GgufWriter writer(allocator_);
+  EXPECT_OK(writer.create(path_.c_str()));
+  EXPECT_OK(writer.finish());
+  EXPECT_EQ(content().substr(0, 4), "GGUF");
+  EXPECT_EQ(std::filesystem::status(path_).permissions(), few);
+}
+
 TEST_F(GgufWriterTest, TwoWritersOfOneNameDoNotMix) {
   GgufWriter first(allocator_), second(allocator_);
   EXPECT_OK(first.create(path_.c_str()));
