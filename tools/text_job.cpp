@@ -30,9 +30,10 @@ class TextReader {
   // False: there is no more.
   bool next(TextItem* item) {
     *item = TextItem();
-    if (pair_lines_) return next_pair_line(item);
-    if (next_pair_ == 0 && !read_text(&current_)) return false;
+    const bool goes_on = pair_lines_ ? pair_lines_->number() > 0 : next_pair_ > 0;
+    if (!goes_on && !read_text(&current_)) return false;
     *item = current_;
+    if (pair_lines_) return read_pair_line(item);
     if (pairs_.empty()) return true;
     item->pair = pairs_[next_pair_];
     if (pairs_.size() > 1) item->pair_number = next_pair_ + 1;
@@ -46,8 +47,7 @@ class TextReader {
   }
 
  private:
-  bool next_pair_line(TextItem* item) {
-    item->text = source_.words[0];
+  bool read_pair_line(TextItem* item) {
     if (!pair_lines_->next(&item->pair)) return false;
     item->line = item->pair_number = pair_lines_->number();
     item->error = pair_lines_->error();
@@ -305,6 +305,8 @@ void TextSource::check() const {
     throw UsageError("--jsonl has the pairs in its lines");
   if (!pair_file.empty() && (words.size() != 1 || !pairs.empty()))
     throw UsageError("--pairs goes with one text and without --pair");
+  if (std::count(words.begin(), words.end(), "-") + (pair_file == "-") > 1)
+    throw UsageError("- may be given once: standard input is one text, or --pairs");
 }
 
 std::vector<CLI::Option*> Reading::add(CLI::App& app) {

@@ -160,6 +160,13 @@ TEST_F(TextCommands, OneQueryAndManyPassages) {
   ASSERT_EQ(few.json_lines().size(), 2u);
   EXPECT_EQ(many.json_lines()[1], few.json_lines()[1]);
   EXPECT_EQ(many.json_lines()[2]["pair"], 3);
+  const ToolResult piped =
+      run_tool({"classify", "-m", m, "-", "--pairs", file, "--json"}, "is the lamp on?");
+  EXPECT_EQ(piped.json_lines(), many.json_lines());
+  const ToolResult passages = run_tool(
+      {"classify", "-m", m, "is the lamp on?", "--pairs", "-", "--json"}, read_all(file));
+  EXPECT_EQ(passages.json_lines(), many.json_lines());
+  expect_failure(run_tool({"classify", "-m", m, "-", "--pairs", "-"}), 2, "- may be given once");
 }
 
 TEST_F(TextCommands, LabelsOfOnesOwn) {
@@ -277,6 +284,7 @@ TEST_F(TextCommands, Usage) {
   expect_failure(run_tool({"classify", "-m", m, "x", "--file", "y"}), 2, "one of them");
   expect_failure(run_tool({"classify", "-m", m, "x", "--prompt", "{}"}), 2, "--labels");
   expect_failure(run_tool({"classify", "-m", m, "--pairs", "f", "x", "y"}), 2, "one text");
+  expect_failure(run_tool({"classify", "-m", m, "-", "-"}), 2, "- may be given once");
   expect_failure(run_tool({"classify", "-m", m, "--file", folder_.path("missing")}), 1,
                  "cannot open");
 }
