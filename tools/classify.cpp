@@ -64,12 +64,13 @@ class Classify : public TextTask {
     for (const std::string& candidate : candidates_) candidate_texts_.push_back(as_text(candidate));
     labels_ = o.labels.empty() ? model.info().label_count : o.labels.size();
     top_ = o.top ? std::min<size_t>(o.top, labels_) : labels_;
+    if (generates_) split_prompt();
   }
 
   size_t added_bytes() const override {
     size_t longest = 0;
     for (const std::string& candidate : candidates_) longest = std::max(longest, candidate.size());
-    const size_t around = generates_ ? prompt_of("").size() : o_.hypothesis.size() + 64;
+    const size_t around = generates_ ? before_.size() + after_.size() : o_.hypothesis.size() + 64;
     return o_.labels.empty() ? 0 : around + longest;
   }
 
@@ -89,7 +90,7 @@ class Classify : public TextTask {
     if (generates_) {
       texts.reserve(count);
       for (size_t i = 0; i < count; ++i) {
-        texts.push_back(prompt_of({inputs[i].text.data, inputs[i].text.length}));
+        texts.push_back(before_ + std::string(inputs[i].text.data, inputs[i].text.length) + after_);
         prompts.push_back({as_text(texts.back()), inputs[i].pair});
       }
       inputs = prompts.data();
@@ -120,17 +121,17 @@ class Classify : public TextTask {
   }
 
  private:
-  // A generator is told the labels.
-  std::string prompt_of(const std::string& text) const {
-    std::string prompt = o_.prompt;
-    if (prompt.empty()) {
-      prompt = "Choose the label that fits the text. Labels: ";
-      for (const std::string& label : o_.labels)
-        prompt += (&label == &o_.labels.front() ? "" : ", ") + label;
-      prompt += ".\n\nText: {}\nLabel:";
-    }
-    const size_t place = prompt.find("{}");
-    return prompt.replace(place, 2, text);
+  // Without a prompt of its own a generator is told the labels, which may have a {} in them.
+  void split_prompt() {
+    const size_t place = o_.prompt.find("{}");
+    before_ = o_.prompt.substr(0, place);
+    if (place != std::string::npos) after_ = o_.prompt.substr(place + 2);
+    if (!o_.prompt.empty()) return;
+    before_ = "Choose the label that fits the text. Labels: ";
+    for (const std::string& label : o_.labels)
+      before_ += (&label == &o_.labels.front() ? "" : ", ") + label;
+    before_ += ".\n\nText: ";
+    after_ = "\nLabel:";
   }
   std::vector<mote_label_score> passing(size_t i) const {
     std::vector<mote_label_score> labels(scores_.begin() + static_cast<ptrdiff_t>(i * top_),
@@ -152,6 +153,7 @@ class Classify : public TextTask {
   const Options& o_;
   const bool generates_, single_;
   size_t labels_ = 0, top_ = 0;
+  std::string before_, after_;  // of a text, in what a generator reads
   std::vector<std::string> candidates_;
   std::vector<mote_text> candidate_texts_;
   std::vector<mote_label_score> scores_;

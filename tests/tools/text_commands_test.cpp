@@ -181,6 +181,14 @@ TEST_F(TextCommands, LabelsOfOnesOwn) {
       run_tool({"classify", "-m", generator, "On and on", "--labels", "the one,other", "--json"});
   ASSERT_EQ(scored.status, 0) << scored.err;
   EXPECT_EQ(scored.json()["labels"].size(), 2u);
+  const Json braces =
+      run_tool({"classify", "-m", generator, "On", "--labels", "{},other", "--json"}).json();
+  const Json same = run_tool({"classify", "-m", generator, "{}", "--labels", "{},other", "--prompt",
+                              "Choose the label that fits the text. Labels: {}, other.\n\nText: "
+                              "On\nLabel:",
+                              "--json"})
+                        .json();
+  EXPECT_EQ(braces, same);
   expect_failure(run_tool({"classify", "-m", generator, "x"}), 1, "--labels");
   for (const Words& option : {Words{"--multi-label"}, Words{"--long", "error"},
                               Words{"--stride", "2"}, Words{"--hypothesis", "{}"}}) {
