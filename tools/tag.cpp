@@ -82,6 +82,7 @@ int run_tag(const Arguments& arguments) {
   Options o;
   o.model.add_model(line.app);
   line.accept_texts("TEXT...: the texts; - reads one from standard input.");
+  o.source.pair_field = nullptr;
   o.source.add_files(line.app);
   line.app
       .add_option("--group", o.group,

@@ -83,7 +83,10 @@ class TextReader {
       item->fields = std::move(object);
       for (const char* own : kOwnFields) item->fields.erase(own);
       take_field(source_.text_field, true, &item->fields, &item->text);
-      take_field(source_.pair_field, false, &item->fields, &item->pair);
+      take_field(source_.pair_field ? source_.pair_field : "pair", false, &item->fields,
+                 &item->pair);
+      if (!source_.pair_field && !item->pair.empty())
+        throw Failure("expected one text, found a pair");
     } catch (const Failure& failure) {
       item->error = failure.what();
     }
@@ -287,7 +290,8 @@ class TextJob {
 void TextSource::add_files(CLI::App& app) {
   app.add_option("--file", file, "a file with a text a line; - reads standard input");
   app.add_option("--jsonl", lines,
-                 std::string("a file with {\"") + text_field + "\", \"" + pair_field +
+                 std::string("a file with {\"") + text_field +
+                     (pair_field ? std::string("\", \"") + pair_field : "") +
                      "\"} a line; other fields pass through");
 }
 

@@ -27,7 +27,7 @@ struct TextSource {
   std::vector<std::string> pairs;  // --pair: each text goes with each of them
   std::string pair_file;           // --pairs: one a line
   const char* text_field = "text";
-  const char* pair_field = "pair";
+  const char* pair_field = "pair";  // null: the command takes no pairs
 
   void add_files(CLI::App& app);
   void add_pairs(CLI::App& app);

@@ -12,6 +12,7 @@ namespace mote::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 class TextCommands : public testing::Test {
  protected:
@@ -269,6 +270,25 @@ TEST_F(TextCommands, EmbedAndFill) {
   EXPECT_TRUE(fills["fills"][1][0]["token"].is_string());
   expect_failure(run_tool({"fill", "-m", model(TextHead::fill), "the [MASK]", "--top", "100000"}),
                  2, "--top: expected at most the model's");
+}
+
+TEST_F(TextCommands, CommandsOfOneTextTakeNoPairs) {
+  const std::string lines = folder_.write(
+      "lines", "{\"text\": \"the [MASK]\", \"pair\": \"off\", \"id\": 1}\n"
+               "{\"text\": \"the [MASK]\", \"pair\": null}\n{\"text\": \"the [MASK]\"}\n");
+  for (const TextHead head : {TextHead::fill, TextHead::tag}) {
+    const std::string command = head == TextHead::fill ? "fill" : "tag";
+    const ToolResult result = run_tool({command, "-m", model(head), "--jsonl", lines});
+    EXPECT_EQ(result.status, 1);
+    const std::vector<Json> got = result.json_lines();
+    ASSERT_EQ(got.size(), 3u);
+    EXPECT_EQ(got[0]["error"], "expected one text, found a pair");
+    EXPECT_EQ(got[0]["id"], 1);
+    EXPECT_FALSE(got[1].contains("error"));
+    EXPECT_FALSE(got[2].contains("error"));
+    EXPECT_THAT(run_tool({command, "--help"}).out, Not(HasSubstr("pair")));
+  }
+  EXPECT_THAT(run_tool({"classify", "--help"}).out, HasSubstr("{\"text\", \"pair\"}"));
 }
 
 // The C example gives what the tool gives.
