@@ -103,6 +103,7 @@ bool LineReader::next(std::string* line) {
              std::to_string(bytes);
   }
   if (!line->empty() && line->back() == '\r') line->pop_back();
+  if (number_ == 1 && line->compare(0, 3, "\xef\xbb\xbf") == 0) line->erase(0, 3);
   return true;
 }
 

@@ -36,8 +36,8 @@ class LineReader {
   static constexpr size_t kMostBytes = size_t{4} << 20;  // of a line
 
   explicit LineReader(const std::string& path) : input_(path) {}
-  // Without its "\n", and "\r" before it. False: there is no more. Of a line that is longer than
-  // kMostBytes nothing is given, and error() says so.
+  // Without its "\n", and "\r" before it, and a byte order mark before the first. False: there is
+  // no more. Of a line that is longer than kMostBytes nothing is given, and error() says so.
   bool next(std::string* line);
   const std::string& error() const { return error_; }  // of the last line; empty: none
   const std::string& name() const { return input_.name(); }

@@ -138,6 +138,16 @@ TEST_F(TextCommands, LongLinesFailAlone) {
   EXPECT_THAT(result.err, HasSubstr("line 4: expected a line"));
 }
 
+TEST_F(TextCommands, AByteOrderMarkIsNoText) {
+  const std::string m = model(TextHead::classify);
+  const auto classified = [&](const std::string& bytes) {
+    return run_tool({"classify", "-m", m, "--file", folder_.write("file", bytes)}).out;
+  };
+  EXPECT_EQ(classified("\xef\xbb\xbfon\noff\n"), classified("on\noff\n"));
+  EXPECT_EQ(classified("\xef\xbb\xbf\non\n"), classified("\non\n"));
+  EXPECT_NE(classified("on\n\xef\xbb\xbfoff\n"), classified("on\noff\n"));
+}
+
 TEST_F(TextCommands, ClosedStandardInput) {
   const std::string out = folder_.path("out");
   const std::string command =
