@@ -19,7 +19,7 @@ struct Options {
 
 void add_options(CommandLine& line, Options& o) {
   o.model.add_model(line.app);
-  o.question_option = line.app.add_option("-q,--question", o.question, "the question");
+  o.question_option = line.app.add_option("-q,--question", o.question, "the question; - reads standard input");
   o.passage_option =
       line.app.add_option("-c,--context", o.passage, "the passage; - reads standard input");
   o.file_option = line.app.add_option("--file", o.file, "a file with the passage");
@@ -95,6 +95,8 @@ void read_source(Options& o) {
   }
   if (!o.question_option->count() || passages != 1)
     throw UsageError("give a question with -q and a passage with one of -c and --file");
+  if (o.question == "-" && (o.passage == "-" || o.file == "-"))
+    throw UsageError("- may be given once: standard input is the question or the passage");
   o.source.words = {o.question};
   o.source.pairs = {o.file_option->count() ? read_file(o.file)
                     : o.passage == "-"     ? read_file("-")

@@ -18,6 +18,16 @@ constexpr const char* kOwnFields[] = {"error", "windows", "none_of_these"};
 
 constexpr size_t kBatchTexts = 1024, kBatchBytes = 256 << 10;  // of one call
 
+// What is typed or piped as a text ends with a line end that is none of it.
+std::string read_standard_input() {
+  std::string text = read_file("-");
+  if (!text.empty() && text.back() == '\n') {
+    text.pop_back();
+    if (!text.empty() && text.back() == '\r') text.pop_back();
+  }
+  return text;
+}
+
 // The texts one after the other, whatever they come from.
 class TextReader {
  public:
@@ -58,7 +68,7 @@ class TextReader {
     if (!lines_) {
       if (next_word_ == source_.words.size()) return false;
       const std::string& word = source_.words[next_word_++];
-      item->text = word == "-" ? read_file("-") : word;
+      item->text = word == "-" ? read_standard_input() : word;
       return true;
     }
     std::string line;

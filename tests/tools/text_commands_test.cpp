@@ -148,6 +148,22 @@ TEST_F(TextCommands, AByteOrderMarkIsNoText) {
   EXPECT_NE(classified("on\n\xef\xbb\xbfoff\n"), classified("on\noff\n"));
 }
 
+TEST_F(TextCommands, ATextOfStandardInputHasNoLineEnd) {
+  const std::string m = model(TextHead::answer);
+  const auto answered = [&](const std::string& question, const std::string& input) {
+    return run_tool({"answer", "-m", m, "-q", question, "-c", "it is on", "--json"}, input).out;
+  };
+  for (const char* end : {"", "\n", "\r\n"})
+    EXPECT_EQ(answered("-", std::string("is it on?") + end), answered("is it on?", "")) << end;
+  expect_failure(run_tool({"answer", "-m", m, "-q", "-", "-c", "-"}), 2, "- may be given once");
+
+  // Where the text is shown or found in, what is dropped shows.
+  const std::string c = model(TextHead::classify);
+  for (const char* text : {"on", "on\n", "on\r\n"})
+    EXPECT_THAT(run_tool({"classify", "-m", c, "-", "off"}, text).out, HasSubstr("\ton\n")) << text;
+  EXPECT_THAT(run_tool({"classify", "-m", c, "-", "off"}, "on\n\n").out, HasSubstr("\ton \n"));
+}
+
 TEST_F(TextCommands, ClosedStandardInput) {
   const std::string out = folder_.path("out");
   const std::string command =
