@@ -37,7 +37,6 @@ void add_options(CommandLine& line, Options& o) {
       .add_option("--labels", o.labels,
                   "labels of your own: a,b,c. A generator scores their likelihood, an encoder "
                   "trained on entailment whether the text entails them")
-      ->delimiter(',')
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   o.of_encoders = o.reading.add(line.app);
@@ -114,7 +113,7 @@ class Classify : public TextTask {
     std::string text;
     for (size_t k = 0; k < std::min(most, labels.size()); ++k)
       text += (single_ || k == 0 ? "" : "\t") + score_text(labels[k].score) +
-              (single_ ? "  " : "\t") + name_of(labels[k].label) + (single_ ? "\n" : "");
+              (single_ ? "  " : "\t") + one_line(name_of(labels[k].label)) + (single_ ? "\n" : "");
     if (labels.empty()) text = std::string("none of these") + (single_ ? "\n" : "");
     if (single_) return text;
     return text + "\t" + one_line(item.pair.empty() ? item.text : item.pair) + "\n";
@@ -159,10 +158,31 @@ class Classify : public TextTask {
   std::vector<mote_label_score> scores_;
 };
 
+std::string trimmed(const std::string& text) {
+  const char* const spaces = " \t\r\n";
+  const size_t first = text.find_first_not_of(spaces);
+  return first == text.npos ? "" : text.substr(first, text.find_last_not_of(spaces) + 1 - first);
+}
+
+// The labels of "a, b,c". CLI11's own delimiter would drop empty ones.
+std::vector<std::string> split_labels(const std::vector<std::string>& lists) {
+  std::vector<std::string> labels;
+  for (const std::string& list : lists) {
+    for (size_t first = 0, end = 0; end != list.npos; first = end + 1) {
+      end = list.find(',', first);
+      const std::string label = trimmed(list.substr(first, end - first));
+      if (label.empty())
+        throw UsageError("--labels: expected labels, found an empty one in \"" + list + "\"");
+      if (std::find(labels.begin(), labels.end(), label) != labels.end())
+        throw UsageError("--labels: expected different labels, found \"" + label + "\" twice");
+      labels.push_back(label);
+    }
+  }
+  return labels;
+}
+
 void check_options(const Options& o) {
   o.source.check();
-  for (const std::string& label : o.labels)
-    if (label.empty()) throw UsageError("--labels: expected labels, found an empty one");
   if (!o.prompt.empty() && o.prompt.find("{}") == std::string::npos)
     throw UsageError("--prompt: expected {} where the text goes");
   if (!o.hypothesis.empty() && o.hypothesis.find("{}") == std::string::npos)
@@ -185,6 +205,7 @@ int run_classify(const Arguments& arguments) {
   add_options(line, o);
   if (!line.parse(arguments)) return 0;
   o.source.words = line.texts();
+  o.labels = split_labels(o.labels);
   check_options(o);
   const Model model(o.model.path);
   if (model.can(MOTE_TASK_GENERATE) && o.labels.empty())

@@ -61,7 +61,7 @@ class Tag : public TextTask {
   std::string write_text(size_t i, const TextItem& item) override {
     std::string text;
     for (size_t k = firsts_[i]; k < firsts_[i + 1]; ++k)
-      text += label_of(spans_[k]) + "\t" + score_text(spans_[k].score) + "\t" +
+      text += one_line(label_of(spans_[k])) + "\t" + score_text(spans_[k].score) + "\t" +
               one_line(span_text(spans_[k], item.text)) + "\n";
     const bool several = o_.source.is_stream() || o_.source.words.size() > 1;
     return several ? text + "\n" : text;

@@ -216,6 +216,15 @@ TEST_F(TextCommands, LabelsOfOnesOwn) {
                               "--json"})
                         .json();
   EXPECT_EQ(braces, same);
+  const std::string entailment = model(TextHead::entail);
+  const auto labelled = [&](const std::string& labels) {
+    return run_tool({"classify", "-m", entailment, "the lamp", "--labels", labels, "--json"});
+  };
+  EXPECT_EQ(labelled(" on,\tthe lamp ").json(), labelled("on,the lamp").json());
+  for (const char* labels : {"on,,off", "on, ,off", "on,", " ", ""})
+    expect_failure(labelled(labels), 2,
+                   "found an empty one in \"" + std::string(labels) + "\"");
+  expect_failure(labelled("on,off, on"), 2, "found \"on\" twice");
   expect_failure(run_tool({"classify", "-m", generator, "x"}), 1, "--labels");
   for (const Words& option : {Words{"--multi-label"}, Words{"--long", "error"},
                               Words{"--stride", "2"}, Words{"--hypothesis", "{}"}}) {
@@ -228,6 +237,22 @@ TEST_F(TextCommands, LabelsOfOnesOwn) {
                  2, "--prompt does not apply");
   expect_failure(run_tool({"classify", "-m", model(TextHead::classify), "x", "--labels", "a,b"}), 1,
                  "entail");
+}
+
+TEST_F(TextCommands, ALabelStaysInItsLine) {
+  GgufBuilder builder = text_encoder(TextHead::relevance);
+  builder.texts("bert.classifier.output_labels", {"of\ntwo\tlines"});
+  const Bytes bytes = builder.build();
+  const std::string m = folder_.write("lines.gguf", std::string(bytes.begin(), bytes.end()));
+  for (const Words& texts : {Words{"on"}, Words{"on", "off"}}) {
+    Words words = {"classify", "-m", m};
+    words.insert(words.end(), texts.begin(), texts.end());
+    const std::string out = run_tool(words).out;
+    EXPECT_EQ(size_t(std::count(out.begin(), out.end(), '\n')), texts.size()) << out;
+    EXPECT_THAT(out, HasSubstr("of two lines"));
+  }
+  EXPECT_EQ(run_tool({"classify", "-m", m, "on", "--json"}).json()["labels"][0]["label"],
+            "of\ntwo\tlines");
 }
 
 TEST_F(TextCommands, Answer) {
