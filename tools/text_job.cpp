@@ -170,16 +170,19 @@ class TextJob {
         throughput_(source.is_stream()) {}
 
   int run() {
-    while (!cancelled_ && read_batch()) {
+    while (read_batch()) {
       compute_batch();
       show_batch();
     }
+    finish_output();  // before a signal may end the program within a line
     throughput_.finish();
-    if (cancelled_) complain("cancelled: these are the results until then");
-    return failed_ || cancelled_ ? 1 : 0;
+    const bool cancelled = InterruptScope::interrupted();
+    if (cancelled) complain("cancelled: these are the results until then");
+    return failed_ || cancelled ? 1 : 0;
   }
 
  private:
+  // False: there is no more, or a signal has come. Reading ends then, maybe within a text.
   bool read_batch() {
     items_.clear();
     size_t bytes = 0;
@@ -188,18 +191,20 @@ class TextJob {
       bytes += item.text.size() + item.pair.size();
       items_.push_back(std::move(item));
     }
-    return !items_.empty();
+    return !items_.empty() && !InterruptScope::interrupted();
   }
 
   // A session for texts of this length: it grows with the longest.
   void prepare(size_t text_bytes) {
     if (session_ && text_bytes <= room_) return;
+    interrupt_.watch(nullptr);
     session_.reset();
     constexpr size_t kMostSlack = 1 << 16;
     const size_t room = std::max<size_t>(text_bytes + std::min(text_bytes / 2, kMostSlack), 4096);
     mote_session_options options = session_options(model_, options_, room);
     options.text_bytes = static_cast<uint32_t>(std::min<size_t>(room, UINT32_MAX));
     session_ = std::make_unique<Session>(model_, options);
+    interrupt_.watch(session_->get());
     room_ = room;
   }
 
@@ -217,11 +222,10 @@ class TextJob {
       inputs_.push_back(input);
     }
     prepare(longest + task_.added_bytes());
-    reports_.assign(inputs_.size(), mote_report{});
-    InterruptScope scope(session_->get());
+    reports_.assign(inputs_.size(), {0, 0, 0, MOTE_ERROR_CANCELLED});
+    if (InterruptScope::interrupted()) return;
     const mote_status status =
         task_.compute(session_->get(), inputs_.data(), inputs_.size(), reports_.data());
-    cancelled_ = status == MOTE_ERROR_CANCELLED || InterruptScope::interrupted();
     if (status != MOTE_ERROR_CANCELLED) check(status);
     size_t tokens = 0, cancelled = 0;
     for (const mote_report& report : reports_) {
@@ -265,7 +269,8 @@ class TextJob {
   // A report has no message: the input alone fails with one.
   std::string message_of(size_t input) {
     const mote_status status = task_.compute(session_->get(), &inputs_[input], 1, nullptr);
-    const std::string message = status == MOTE_OK ? "" : mote_last_error();
+    const bool same = status == reports_[input].status;  // and not cancelled by now
+    const std::string message = same ? mote_last_error() : "";
     return message.empty() ? mote_status_text(reports_[input].status) : message;
   }
   void show_error(const TextItem& item, const std::string& message) {
@@ -287,8 +292,8 @@ class TextJob {
   TextReader reader_;
   Throughput throughput_;
   std::unique_ptr<Session> session_;
+  InterruptScope interrupt_{nullptr};  // over all of it: what is printed are whole lines
   size_t room_ = 0, failed_ = 0;
-  bool cancelled_ = false;
   std::vector<TextItem> items_;
   std::vector<mote_input> inputs_;
   std::vector<size_t> numbers_;  // of the item among the inputs

@@ -3,7 +3,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <thread>
 
 #include "tests/support/text_encoder.h"
 #include "tests/tools/tool_support.h"
@@ -355,6 +358,51 @@ TEST_F(TextCommands, ExampleInC) {
   EXPECT_EQ(read_all(out).rfind(json["labels"][0]["label"].get<std::string>() + " ", 0), 0u)
       << read_all(out);
   EXPECT_THAT(read_all(out), HasSubstr("  off\n"));
+}
+
+// A signal while results are printed or texts are read: whole lines, and the program says so.
+TEST_F(TextCommands, ASignalEndsARunCleanly) {
+  const std::string m = model(TextHead::embed), err = folder_.path("err"), tool = tool_path();
+  constexpr size_t kBatch = 1024;  // and a piece of a text that never ends
+  std::string input;
+  for (size_t i = 0; i < kBatch; ++i) input += "the lamp\n";
+  input += "is o";
+  // The pipe takes the first bytes only; or there is nothing but the piece left to read.
+  for (const size_t read_before : {size_t{1}, size_t{280} * kBatch}) {
+    int to[2], from[2];
+    ASSERT_EQ(pipe(to), 0);
+    ASSERT_EQ(pipe(from), 0);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      dup2(to[0], STDIN_FILENO);
+      dup2(from[1], STDOUT_FILENO);
+      for (const int file : {to[0], to[1], from[0], from[1]}) close(file);
+      if (!std::freopen(err.c_str(), "w", stderr)) _exit(99);
+      execl(tool.c_str(), "mote", "embed", "-m", m.c_str(), "--file", "-", "--json", nullptr);
+      _exit(99);
+    }
+    close(to[0]);
+    close(from[1]);
+    ASSERT_EQ(write(to[1], input.data(), input.size()), ssize_t(input.size()));
+    std::string out;
+    char bytes[4096];
+    ssize_t count = 0;
+    while (out.size() < read_before && (count = read(from[0], bytes, sizeof bytes)) > 0)
+      out.append(bytes, size_t(count));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    kill(child, SIGTERM);
+    while ((count = read(from[0], bytes, sizeof bytes)) > 0) out.append(bytes, size_t(count));
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    close(to[1]);
+    close(from[0]);
+    ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
+    EXPECT_EQ(WEXITSTATUS(status), 1);
+    EXPECT_EQ(size_t(std::count(out.begin(), out.end(), '\n')), kBatch);
+    EXPECT_EQ(out.back(), '\n');
+    EXPECT_THAT(read_all(err), HasSubstr("cancelled: these are the results until then"));
+  }
 }
 
 TEST_F(TextCommands, Usage) {
