@@ -324,12 +324,19 @@ TEST_F(TextCommands, EmbedAndFill) {
   EXPECT_TRUE(fills["fills"][1][0]["token"].is_string());
   expect_failure(run_tool({"fill", "-m", model(TextHead::fill), "the [MASK]", "--top", "100000"}),
                  2, "--top: expected at most the model's");
+  const ToolResult cut =
+      run_tool({"fill", "-m", model(TextHead::fill), "--ctx", "4", "is the lamp [MASK]"});
+  expect_failure(cut, 1, "[MASK], found none: the text was cut at 4 tokens");
+  const ToolResult none = run_tool({"fill", "-m", model(TextHead::fill), "the lamp"});
+  expect_failure(none, 1, "[MASK], found none");
+  EXPECT_THAT(none.err, Not(HasSubstr("cut")));
 }
 
 TEST_F(TextCommands, CommandsOfOneTextTakeNoPairs) {
-  const std::string lines = folder_.write(
-      "lines", "{\"text\": \"the [MASK]\", \"pair\": \"off\", \"id\": 1}\n"
-               "{\"text\": \"the [MASK]\", \"pair\": null}\n{\"text\": \"the [MASK]\"}\n");
+  const std::string lines =
+      folder_.write("lines",
+                    "{\"text\": \"the [MASK]\", \"pair\": \"off\", \"id\": 1}\n"
+                    "{\"text\": \"the [MASK]\", \"pair\": null}\n{\"text\": \"the [MASK]\"}\n");
   for (const TextHead head : {TextHead::fill, TextHead::tag}) {
     const std::string command = head == TextHead::fill ? "fill" : "tag";
     const ToolResult result = run_tool({command, "-m", model(head), "--jsonl", lines});
