@@ -19,7 +19,8 @@ struct Options {
 
 void add_options(CommandLine& line, Options& o) {
   o.model.add_model(line.app);
-  o.question_option = line.app.add_option("-q,--question", o.question, "the question; - reads standard input");
+  o.question_option =
+      line.app.add_option("-q,--question", o.question, "the question; - reads standard input");
   o.passage_option =
       line.app.add_option("-c,--context", o.passage, "the passage; - reads standard input");
   o.file_option = line.app.add_option("--file", o.file, "a file with the passage");
@@ -110,6 +111,7 @@ int run_answer(const Arguments& arguments) {
   Options o;
   add_options(line, o);
   if (!line.parse(arguments)) return 0;
+  o.reading.check();
   read_source(o);
   const Model model(o.model.path);
   model.need(MOTE_TASK_ANSWER, "question answering head");

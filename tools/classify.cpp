@@ -19,15 +19,15 @@ struct Options {
   float threshold = 0;
   bool raw = false, multi_label = false;
   CLI::Option* threshold_option = nullptr;
-  // Options that models of the other kind have no use for.
-  std::vector<CLI::Option*> of_encoders, of_generators;
+  // Options that models of the other kind, or labels of one's own, have no use for.
+  std::vector<CLI::Option*> of_encoders, of_generators, of_pairs;
 };
 
 void add_options(CommandLine& line, Options& o) {
   o.model.add_model(line.app);
   line.accept_texts("TEXT...: the texts; - reads one from standard input.");
   o.source.add_files(line.app);
-  o.source.add_pairs(line.app);
+  o.of_pairs = o.source.add_pairs(line.app);
   line.app.add_option("--top", o.top, "labels of each text (default: all as JSON)")
       ->check(within(1, 1 << 20));
   o.threshold_option = line.app.add_option(
@@ -191,10 +191,9 @@ void check_options(const Options& o) {
     throw UsageError("--hypothesis, --prompt and --multi-label go with --labels");
 }
 
-void refuse_options(const std::vector<CLI::Option*>& options, const char* kind) {
+void refuse_options(const std::vector<CLI::Option*>& options, const char* why) {
   for (const CLI::Option* option : options)
-    if (option->count())
-      throw UsageError(option->get_name() + " does not apply: the model is " + kind);
+    if (option->count()) throw UsageError(option->get_name() + " does not apply: " + why);
 }
 
 }  // namespace
@@ -211,11 +210,13 @@ int run_classify(const Arguments& arguments) {
   if (model.can(MOTE_TASK_GENERATE) && o.labels.empty())
     throw Failure("the model is a generator: give it --labels to choose from");
   if (model.can(MOTE_TASK_GENERATE)) {
-    refuse_options(o.of_encoders, "a generator");
+    refuse_options(o.of_encoders, "the model is a generator");
   } else {
     model.need(MOTE_TASK_CLASSIFY, "classification head");
-    refuse_options(o.of_generators, "an encoder");
+    refuse_options(o.of_generators, "the model is an encoder");
   }
+  if (!o.labels.empty()) refuse_options(o.of_pairs, "with --labels each text stands alone");
+  o.reading.check();
   Classify task(model, o);
   return run_texts(model, o.model, o.source, line.json, task);
 }

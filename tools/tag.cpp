@@ -96,6 +96,7 @@ int run_tag(const Arguments& arguments) {
   if (!line.parse(arguments)) return 0;
   o.source.words = line.texts();
   o.source.check();
+  o.reading.check();
   const Model model(o.model.path);
   model.need(MOTE_TASK_TAG, "tagging head");
   Tag task(o);

@@ -310,11 +310,12 @@ void TextSource::add_files(CLI::App& app) {
                      "\"} a line; other fields pass through");
 }
 
-void TextSource::add_pairs(CLI::App& app) {
-  app.add_option("--pair", pairs, "the second text of a pair; each text goes with each of several")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--pairs", pair_file, "a file with second texts, one a line, for one text");
+std::vector<CLI::Option*> TextSource::add_pairs(CLI::App& app) {
+  CLI::Option* const pair_option = app.add_option(
+      "--pair", pairs, "the second text of a pair; each text goes with each of several");
+  pair_option->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  return {pair_option, app.add_option("--pairs", pair_file,
+                                      "a file with second texts, one a line, for one text")};
 }
 
 void TextSource::check() const {
@@ -339,6 +340,10 @@ std::vector<CLI::Option*> Reading::add(CLI::App& app) {
   stride_option->check(within(1, 1 << 24));
   return {long_option, stride_option,
           app.add_flag("--literal", literal, "names of special tokens in texts stay text")};
+}
+
+void Reading::check() const {
+  if (stride > 0 && way != "windows") throw UsageError("--stride goes with --long windows");
 }
 
 void Reading::apply(mote_text_options* options) const {

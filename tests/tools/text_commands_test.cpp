@@ -193,8 +193,8 @@ TEST_F(TextCommands, OneQueryAndManyPassages) {
   const ToolResult piped =
       run_tool({"classify", "-m", m, "-", "--pairs", file, "--json"}, "is the lamp on?");
   EXPECT_EQ(piped.json_lines(), many.json_lines());
-  const ToolResult passages = run_tool(
-      {"classify", "-m", m, "is the lamp on?", "--pairs", "-", "--json"}, read_all(file));
+  const ToolResult passages =
+      run_tool({"classify", "-m", m, "is the lamp on?", "--pairs", "-", "--json"}, read_all(file));
   EXPECT_EQ(passages.json_lines(), many.json_lines());
   expect_failure(run_tool({"classify", "-m", m, "-", "--pairs", "-"}), 2, "- may be given once");
 }
@@ -225,8 +225,7 @@ TEST_F(TextCommands, LabelsOfOnesOwn) {
   };
   EXPECT_EQ(labelled(" on,\tthe lamp ").json(), labelled("on,the lamp").json());
   for (const char* labels : {"on,,off", "on, ,off", "on,", " ", ""})
-    expect_failure(labelled(labels), 2,
-                   "found an empty one in \"" + std::string(labels) + "\"");
+    expect_failure(labelled(labels), 2, "found an empty one in \"" + std::string(labels) + "\"");
   expect_failure(labelled("on,off, on"), 2, "found \"on\" twice");
   expect_failure(run_tool({"classify", "-m", generator, "x"}), 1, "--labels");
   for (const Words& option : {Words{"--multi-label"}, Words{"--long", "error"},
@@ -238,6 +237,10 @@ TEST_F(TextCommands, LabelsOfOnesOwn) {
   expect_failure(run_tool({"classify", "-m", model(TextHead::entail), "x", "--labels", "a,b",
                            "--prompt", "{}"}),
                  2, "--prompt does not apply");
+  for (const Words& pairs : {Words{"--pair", "y"}, Words{"--pairs", folder_.write("p", "y\n")}})
+    for (const std::string& m : {generator, entailment})
+      expect_failure(run_tool({"classify", "-m", m, "x", "--labels", "a,b", pairs[0], pairs[1]}), 2,
+                     pairs[0] + " does not apply");
   expect_failure(run_tool({"classify", "-m", model(TextHead::classify), "x", "--labels", "a,b"}), 1,
                  "entail");
 }
@@ -418,6 +421,10 @@ TEST_F(TextCommands, Usage) {
   expect_failure(run_tool({"classify", "-m", m, "x", "--file", "y"}), 2, "one of them");
   expect_failure(run_tool({"classify", "-m", m, "x", "--prompt", "{}"}), 2, "--labels");
   expect_failure(run_tool({"classify", "-m", m, "--pairs", "f", "x", "y"}), 2, "one text");
+  for (const char* command : {"classify", "tag", "embed"})
+    expect_failure(run_tool({command, "-m", m, "x", "--stride", "2"}), 2,
+                   "--stride goes with --long windows");
+  EXPECT_EQ(run_tool({"classify", "-m", m, "x", "--stride", "2", "--long", "windows"}).status, 0);
   expect_failure(run_tool({"classify", "-m", m, "-", "-"}), 2, "- may be given once");
   expect_failure(run_tool({"classify", "-m", m, "--file", folder_.path("missing")}), 1,
                  "cannot open");
