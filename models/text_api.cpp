@@ -130,6 +130,15 @@ Status fill(mote_session& session, const mote::TextInputs& texts, const mote_tex
   return mote::fill(session, texts, options, tokens, capacity, masks);
 }
 
+// Reports of a call that failed say so. After an end by cancelling or deadline they tell which
+// inputs were done before.
+mote_status finish(Status status, mote_report* reports, size_t count) {
+  const bool ended = status.code() == MOTE_ERROR_CANCELLED || status.code() == MOTE_ERROR_DEADLINE;
+  for (size_t i = 0; !status.ok() && !ended && reports && i < count; ++i)
+    reports[i].status = status.code();
+  return finish(status);
+}
+
 }  // namespace
 
 mote_status mote_classify(mote_session* session, const mote_input* inputs, size_t count,
@@ -138,7 +147,7 @@ mote_status mote_classify(mote_session* session, const mote_input* inputs, size_
   Entry entry(session);
   Status status = entry.status();
   if (status.ok()) status = classify(*session, inputs, count, options, scores, capacity, reports);
-  return finish(status);
+  return finish(status, reports, count);
 }
 
 mote_status mote_answer(mote_session* session, mote_text question, mote_text passage,
@@ -161,7 +170,7 @@ mote_status mote_answer_batch(mote_session* session, const mote_input* inputs, s
   if (status.ok())
     status = answer(*session, {inputs, count, reports, true}, options, spans, capacity, counts,
                     no_answer_scores);
-  return finish(status);
+  return finish(status, reports, count);
 }
 
 mote_status mote_tag(mote_session* session, mote_text text, const mote_text_options* options,
@@ -171,7 +180,7 @@ mote_status mote_tag(mote_session* session, mote_text text, const mote_text_opti
   const mote_input input = {text, {nullptr, 0}};
   if (status.ok())
     status = tag(*session, {&input, 1, report, false}, options, spans, capacity, count);
-  return finish(status);
+  return finish(status, report, 1);
 }
 
 mote_status mote_tag_batch(mote_session* session, const mote_input* inputs, size_t count,
@@ -181,7 +190,7 @@ mote_status mote_tag_batch(mote_session* session, const mote_input* inputs, size
   Status status = entry.status();
   if (status.ok())
     status = tag(*session, {inputs, count, reports, true}, options, spans, capacity, counts);
-  return finish(status);
+  return finish(status, reports, count);
 }
 
 mote_status mote_embed(mote_session* session, const mote_input* inputs, size_t count,
@@ -191,7 +200,7 @@ mote_status mote_embed(mote_session* session, const mote_input* inputs, size_t c
   Status status = entry.status();
   if (status.ok())
     status = embed(*session, {inputs, count, reports, true}, options, vectors, capacity);
-  return finish(status);
+  return finish(status, reports, count);
 }
 
 mote_status mote_fill(mote_session* session, mote_text text, const mote_text_options* options,
@@ -202,5 +211,5 @@ mote_status mote_fill(mote_session* session, mote_text text, const mote_text_opt
   const mote_input input = {text, {nullptr, 0}};
   if (status.ok())
     status = fill(*session, {&input, 1, report, false}, options, tokens, capacity, masks);
-  return finish(status);
+  return finish(status, report, 1);
 }

@@ -286,8 +286,12 @@ Status fill(mote_session& session, const TextInputs& texts, const mote_text_opti
             mote_label_score* tokens, size_t capacity, size_t* masks) {
   TextRules rules = rules_of(options);
   const size_t top = options.top ? options.top : kDefaultFills;
-  FillTask task = {session, texts, options, tokens, top, capacity / top};
-  MOTE_TRY(TextRun<FillTask>(session, texts, options, rules, task).run());
+  mote_report report = {};
+  TextInputs one = texts;
+  if (!one.reports) one.reports = &report;
+  const mote_report& cut = *one.reports;
+  FillTask task = {session, one, options, tokens, top, capacity / top};
+  MOTE_TRY(TextRun<FillTask>(session, one, options, rules, task).run());
   *masks = task.masks;
   if (task.masks > task.room)
     return fail(MOTE_ERROR_BUFFER, "tokens: expected room for %zu masks of %zu, found %zu",
@@ -295,6 +299,10 @@ Status fill(mote_session& session, const TextInputs& texts, const mote_text_opti
   if (task.masks > 0) return kOk;
   const std::string_view mask =
       session.model->tokenizer.stored_text(session.model->tokenizer.mask());
+  if (cut.truncated)
+    return fail(MOTE_ERROR_ARGUMENT,
+                "text: expected the mask token %.*s, found none: the text was cut at %zu tokens",
+                MOTE_SHOW(mask), session.text.batch.limit());
   return fail(MOTE_ERROR_ARGUMENT, "text: expected the mask token %.*s, found none",
               MOTE_SHOW(mask));
 }

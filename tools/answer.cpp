@@ -19,7 +19,8 @@ struct Options {
 
 void add_options(CommandLine& line, Options& o) {
   o.model.add_model(line.app);
-  o.question_option = line.app.add_option("-q,--question", o.question, "the question");
+  o.question_option =
+      line.app.add_option("-q,--question", o.question, "the question; - reads standard input");
   o.passage_option =
       line.app.add_option("-c,--context", o.passage, "the passage; - reads standard input");
   o.file_option = line.app.add_option("--file", o.file, "a file with the passage");
@@ -95,6 +96,8 @@ void read_source(Options& o) {
   }
   if (!o.question_option->count() || passages != 1)
     throw UsageError("give a question with -q and a passage with one of -c and --file");
+  if (o.question == "-" && (o.passage == "-" || o.file == "-"))
+    throw UsageError("- may be given once: standard input is the question or the passage");
   o.source.words = {o.question};
   o.source.pairs = {o.file_option->count() ? read_file(o.file)
                     : o.passage == "-"     ? read_file("-")
@@ -108,6 +111,7 @@ int run_answer(const Arguments& arguments) {
   Options o;
   add_options(line, o);
   if (!line.parse(arguments)) return 0;
+  o.reading.check();
   read_source(o);
   const Model model(o.model.path);
   model.need(MOTE_TASK_ANSWER, "question answering head");

@@ -19,15 +19,15 @@ struct Options {
   float threshold = 0;
   bool raw = false, multi_label = false;
   CLI::Option* threshold_option = nullptr;
-  // Options that models of the other kind have no use for.
-  std::vector<CLI::Option*> of_encoders, of_generators;
+  // Options that models of the other kind, or labels of one's own, have no use for.
+  std::vector<CLI::Option*> of_encoders, of_generators, of_pairs;
 };
 
 void add_options(CommandLine& line, Options& o) {
   o.model.add_model(line.app);
   line.accept_texts("TEXT...: the texts; - reads one from standard input.");
   o.source.add_files(line.app);
-  o.source.add_pairs(line.app);
+  o.of_pairs = o.source.add_pairs(line.app);
   line.app.add_option("--top", o.top, "labels of each text (default: all as JSON)")
       ->check(within(1, 1 << 20));
   o.threshold_option = line.app.add_option(
@@ -37,7 +37,6 @@ void add_options(CommandLine& line, Options& o) {
       .add_option("--labels", o.labels,
                   "labels of your own: a,b,c. A generator scores their likelihood, an encoder "
                   "trained on entailment whether the text entails them")
-      ->delimiter(',')
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   o.of_encoders = o.reading.add(line.app);
@@ -64,12 +63,13 @@ class Classify : public TextTask {
     for (const std::string& candidate : candidates_) candidate_texts_.push_back(as_text(candidate));
     labels_ = o.labels.empty() ? model.info().label_count : o.labels.size();
     top_ = o.top ? std::min<size_t>(o.top, labels_) : labels_;
+    if (generates_) split_prompt();
   }
 
   size_t added_bytes() const override {
     size_t longest = 0;
     for (const std::string& candidate : candidates_) longest = std::max(longest, candidate.size());
-    const size_t around = generates_ ? prompt_of("").size() : o_.hypothesis.size() + 64;
+    const size_t around = generates_ ? before_.size() + after_.size() : o_.hypothesis.size() + 64;
     return o_.labels.empty() ? 0 : around + longest;
   }
 
@@ -89,7 +89,7 @@ class Classify : public TextTask {
     if (generates_) {
       texts.reserve(count);
       for (size_t i = 0; i < count; ++i) {
-        texts.push_back(prompt_of({inputs[i].text.data, inputs[i].text.length}));
+        texts.push_back(before_ + std::string(inputs[i].text.data, inputs[i].text.length) + after_);
         prompts.push_back({as_text(texts.back()), inputs[i].pair});
       }
       inputs = prompts.data();
@@ -113,24 +113,24 @@ class Classify : public TextTask {
     std::string text;
     for (size_t k = 0; k < std::min(most, labels.size()); ++k)
       text += (single_ || k == 0 ? "" : "\t") + score_text(labels[k].score) +
-              (single_ ? "  " : "\t") + name_of(labels[k].label) + (single_ ? "\n" : "");
+              (single_ ? "  " : "\t") + one_line(name_of(labels[k].label)) + (single_ ? "\n" : "");
     if (labels.empty()) text = std::string("none of these") + (single_ ? "\n" : "");
     if (single_) return text;
     return text + "\t" + one_line(item.pair.empty() ? item.text : item.pair) + "\n";
   }
 
  private:
-  // A generator is told the labels.
-  std::string prompt_of(const std::string& text) const {
-    std::string prompt = o_.prompt;
-    if (prompt.empty()) {
-      prompt = "Choose the label that fits the text. Labels: ";
-      for (const std::string& label : o_.labels)
-        prompt += (&label == &o_.labels.front() ? "" : ", ") + label;
-      prompt += ".\n\nText: {}\nLabel:";
-    }
-    const size_t place = prompt.find("{}");
-    return prompt.replace(place, 2, text);
+  // Without a prompt of its own a generator is told the labels, which may have a {} in them.
+  void split_prompt() {
+    const size_t place = o_.prompt.find("{}");
+    before_ = o_.prompt.substr(0, place);
+    if (place != std::string::npos) after_ = o_.prompt.substr(place + 2);
+    if (!o_.prompt.empty()) return;
+    before_ = "Choose the label that fits the text. Labels: ";
+    for (const std::string& label : o_.labels)
+      before_ += (&label == &o_.labels.front() ? "" : ", ") + label;
+    before_ += ".\n\nText: ";
+    after_ = "\nLabel:";
   }
   std::vector<mote_label_score> passing(size_t i) const {
     std::vector<mote_label_score> labels(scores_.begin() + static_cast<ptrdiff_t>(i * top_),
@@ -152,15 +152,37 @@ class Classify : public TextTask {
   const Options& o_;
   const bool generates_, single_;
   size_t labels_ = 0, top_ = 0;
+  std::string before_, after_;  // of a text, in what a generator reads
   std::vector<std::string> candidates_;
   std::vector<mote_text> candidate_texts_;
   std::vector<mote_label_score> scores_;
 };
 
+std::string trimmed(const std::string& text) {
+  const char* const spaces = " \t\r\n";
+  const size_t first = text.find_first_not_of(spaces);
+  return first == text.npos ? "" : text.substr(first, text.find_last_not_of(spaces) + 1 - first);
+}
+
+// The labels of "a, b,c". CLI11's own delimiter would drop empty ones.
+std::vector<std::string> split_labels(const std::vector<std::string>& lists) {
+  std::vector<std::string> labels;
+  for (const std::string& list : lists) {
+    for (size_t first = 0, end = 0; end != list.npos; first = end + 1) {
+      end = list.find(',', first);
+      const std::string label = trimmed(list.substr(first, end - first));
+      if (label.empty())
+        throw UsageError("--labels: expected labels, found an empty one in \"" + list + "\"");
+      if (std::find(labels.begin(), labels.end(), label) != labels.end())
+        throw UsageError("--labels: expected different labels, found \"" + label + "\" twice");
+      labels.push_back(label);
+    }
+  }
+  return labels;
+}
+
 void check_options(const Options& o) {
   o.source.check();
-  for (const std::string& label : o.labels)
-    if (label.empty()) throw UsageError("--labels: expected labels, found an empty one");
   if (!o.prompt.empty() && o.prompt.find("{}") == std::string::npos)
     throw UsageError("--prompt: expected {} where the text goes");
   if (!o.hypothesis.empty() && o.hypothesis.find("{}") == std::string::npos)
@@ -169,10 +191,9 @@ void check_options(const Options& o) {
     throw UsageError("--hypothesis, --prompt and --multi-label go with --labels");
 }
 
-void refuse_options(const std::vector<CLI::Option*>& options, const char* kind) {
+void refuse_options(const std::vector<CLI::Option*>& options, const char* why) {
   for (const CLI::Option* option : options)
-    if (option->count())
-      throw UsageError(option->get_name() + " does not apply: the model is " + kind);
+    if (option->count()) throw UsageError(option->get_name() + " does not apply: " + why);
 }
 
 }  // namespace
@@ -183,16 +204,19 @@ int run_classify(const Arguments& arguments) {
   add_options(line, o);
   if (!line.parse(arguments)) return 0;
   o.source.words = line.texts();
+  o.labels = split_labels(o.labels);
   check_options(o);
   const Model model(o.model.path);
   if (model.can(MOTE_TASK_GENERATE) && o.labels.empty())
     throw Failure("the model is a generator: give it --labels to choose from");
   if (model.can(MOTE_TASK_GENERATE)) {
-    refuse_options(o.of_encoders, "a generator");
+    refuse_options(o.of_encoders, "the model is a generator");
   } else {
     model.need(MOTE_TASK_CLASSIFY, "classification head");
-    refuse_options(o.of_generators, "an encoder");
+    refuse_options(o.of_generators, "the model is an encoder");
   }
+  if (!o.labels.empty()) refuse_options(o.of_pairs, "with --labels each text stands alone");
+  o.reading.check();
   Classify task(model, o);
   return run_texts(model, o.model, o.source, line.json, task);
 }

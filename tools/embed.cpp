@@ -84,6 +84,7 @@ int run_embed(const Arguments& arguments) {
   if (!line.parse(arguments)) return 0;
   o.source.words = line.texts();
   o.source.check();
+  o.reading.check();
   const Model model(o.model.path);
   model.need(MOTE_TASK_EMBED, "embeddings: it is no encoder");
   if (o.dimensions > model.info().embedding_size)

@@ -104,6 +104,7 @@ int run_fill(const Arguments& arguments) {
   uint32_t top = 5;
   model_options.add_model(line.app);
   line.accept_texts("TEXT...: texts with the model's mask token ([MASK], <mask>).");
+  source.pair_field = nullptr;
   source.add_files(line.app);
   line.app.add_option("--top", top, "tokens for each mask (default 5)")->check(within(1, 1 << 20));
   line.app

@@ -1,6 +1,9 @@
 #include "tools/interrupt.h"
 
+#include <sys/select.h>
+
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <iterator>
 
@@ -28,7 +31,6 @@ extern "C" void on_signal(int signal) {
 }  // namespace
 
 InterruptScope::InterruptScope(mote_session* session) {
-  seen = false;
   running = session;
   for (size_t i = 0; i < std::size(kSignals); ++i) {
     before[i] = std::signal(kSignals[i], on_signal);
@@ -40,8 +42,30 @@ InterruptScope::~InterruptScope() {
   for (size_t i = 0; i < std::size(kSignals); ++i)
     std::signal(kSignals[i], before[i] == SIG_IGN ? SIG_IGN : SIG_DFL);
   running = nullptr;
+  seen = false;
 }
 
+void InterruptScope::watch(mote_session* session) { running = session; }
+
 bool InterruptScope::interrupted() { return seen; }
+
+bool InterruptScope::wait_to_read(int file) {
+  if (file >= FD_SETSIZE) return !seen;
+  // Signals come within pselect only: one just before it would leave it waiting.
+  sigset_t signals, before_us;
+  sigemptyset(&signals);
+  for (const int signal : kSignals) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, &before_us);
+  int ready = -1;
+  while (!seen && ready < 0) {
+    fd_set files;
+    FD_ZERO(&files);
+    FD_SET(file, &files);
+    ready = pselect(file + 1, &files, nullptr, nullptr, nullptr, &before_us);
+    if (ready < 0 && errno != EINTR) break;  // reading fails too, and says why
+  }
+  pthread_sigmask(SIG_SETMASK, &before_us, nullptr);
+  return !seen;
+}
 
 }  // namespace mote::tool

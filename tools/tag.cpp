@@ -61,7 +61,7 @@ class Tag : public TextTask {
   std::string write_text(size_t i, const TextItem& item) override {
     std::string text;
     for (size_t k = firsts_[i]; k < firsts_[i + 1]; ++k)
-      text += label_of(spans_[k]) + "\t" + score_text(spans_[k].score) + "\t" +
+      text += one_line(label_of(spans_[k])) + "\t" + score_text(spans_[k].score) + "\t" +
               one_line(span_text(spans_[k], item.text)) + "\n";
     const bool several = o_.source.is_stream() || o_.source.words.size() > 1;
     return several ? text + "\n" : text;
@@ -82,6 +82,7 @@ int run_tag(const Arguments& arguments) {
   Options o;
   o.model.add_model(line.app);
   line.accept_texts("TEXT...: the texts; - reads one from standard input.");
+  o.source.pair_field = nullptr;
   o.source.add_files(line.app);
   line.app
       .add_option("--group", o.group,
@@ -95,6 +96,7 @@ int run_tag(const Arguments& arguments) {
   if (!line.parse(arguments)) return 0;
   o.source.words = line.texts();
   o.source.check();
+  o.reading.check();
   const Model model(o.model.path);
   model.need(MOTE_TASK_TAG, "tagging head");
   Tag task(o);

@@ -1,15 +1,17 @@
 #include "tools/text.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <sstream>
 
+#include "tools/interrupt.h"
 #include "tools/json_depth.h"
 
 namespace mote::tool {
@@ -39,18 +41,32 @@ size_t sequence_length(const std::string& text, size_t at) {
 
 }  // namespace
 
-InputFile::InputFile(const std::string& path) : name_(path == "-" ? "standard input" : path) {
-  if (path == "-") return;
-  errno = 0;
-  file_.open(path, std::ios::binary);
-  if (!file_) throw Failure(name_ + ": cannot open: " + std::strerror(errno));
+InputFile::Buffer::Buffer(const std::string& path)
+    : file_(path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (file_ < 0) throw Failure(path + ": cannot open: " + std::strerror(errno));
 }
 
-std::istream& InputFile::stream() { return file_.is_open() ? file_ : std::cin; }
+InputFile::Buffer::~Buffer() {
+  if (file_ != STDIN_FILENO) close(file_);
+}
 
-void InputFile::check() {
-  if (stream().bad() || (!file_.is_open() && std::ferror(stdin)))
-    throw Failure(name_ + ": cannot read: " + std::strerror(errno));
+InputFile::Buffer::int_type InputFile::Buffer::underflow() {
+  ssize_t count = 0;
+  do {
+    if (!InterruptScope::wait_to_read(file_)) return traits_type::eof();
+    count = read(file_, bytes_, sizeof bytes_);
+  } while (count < 0 && (errno == EINTR || errno == EAGAIN));
+  if (count < 0) error_ = errno;
+  if (count <= 0) return traits_type::eof();
+  setg(bytes_, bytes_, bytes_ + count);
+  return traits_type::to_int_type(bytes_[0]);
+}
+
+InputFile::InputFile(const std::string& path)
+    : name_(path == "-" ? "standard input" : path), buffer_(path), stream_(&buffer_) {}
+
+void InputFile::check() const {
+  if (buffer_.error()) throw Failure(name_ + ": cannot read: " + std::strerror(buffer_.error()));
 }
 
 std::string read_file(const std::string& path) {
@@ -103,6 +119,7 @@ bool LineReader::next(std::string* line) {
              std::to_string(bytes);
   }
   if (!line->empty() && line->back() == '\r') line->pop_back();
+  if (number_ == 1 && line->compare(0, 3, "\xef\xbb\xbf") == 0) line->erase(0, 3);
   return true;
 }
 

@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <functional>
 #include <istream>
+#include <streambuf>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,17 +14,35 @@
 
 namespace mote::tool {
 
-// A file to read, or standard input as "-". Throws Failure.
+// A file to read, or standard input as "-". Throws Failure. Where an InterruptScope lives, a signal
+// ends it as its end does.
 class InputFile {
  public:
   explicit InputFile(const std::string& path);
-  std::istream& stream();
+  std::istream& stream() { return stream_; }
   const std::string& name() const { return name_; }
-  void check();  // that reading went well
+  void check() const;  // that reading went well
 
  private:
+  class Buffer : public std::streambuf {
+   public:
+    explicit Buffer(const std::string& path);
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+    ~Buffer() override;
+    int error() const { return error_; }  // errno, or 0
+
+   protected:
+    int_type underflow() override;
+
+   private:
+    int file_, error_ = 0;
+    char bytes_[1 << 14];
+  };
+
   std::string name_;
-  std::ifstream file_;
+  Buffer buffer_;
+  std::istream stream_;
 };
 
 // All bytes of a file; "-" is standard input. Throws Failure.
@@ -36,8 +54,8 @@ class LineReader {
   static constexpr size_t kMostBytes = size_t{4} << 20;  // of a line
 
   explicit LineReader(const std::string& path) : input_(path) {}
-  // Without its "\n", and "\r" before it. False: there is no more. Of a line that is longer than
-  // kMostBytes nothing is given, and error() says so.
+  // Without its "\n", and "\r" before it, and a byte order mark before the first. False: there is
+  // no more. Of a line that is longer than kMostBytes nothing is given, and error() says so.
   bool next(std::string* line);
   const std::string& error() const { return error_; }  // of the last line; empty: none
   const std::string& name() const { return input_.name(); }

@@ -18,6 +18,16 @@ constexpr const char* kOwnFields[] = {"error", "windows", "none_of_these"};
 
 constexpr size_t kBatchTexts = 1024, kBatchBytes = 256 << 10;  // of one call
 
+// What is typed or piped as a text ends with a line end that is none of it.
+std::string read_standard_input() {
+  std::string text = read_file("-");
+  if (!text.empty() && text.back() == '\n') {
+    text.pop_back();
+    if (!text.empty() && text.back() == '\r') text.pop_back();
+  }
+  return text;
+}
+
 // The texts one after the other, whatever they come from.
 class TextReader {
  public:
@@ -30,9 +40,10 @@ class TextReader {
   // False: there is no more.
   bool next(TextItem* item) {
     *item = TextItem();
-    if (pair_lines_) return next_pair_line(item);
-    if (next_pair_ == 0 && !read_text(&current_)) return false;
+    const bool goes_on = pair_lines_ ? pair_lines_->number() > 0 : next_pair_ > 0;
+    if (!goes_on && !read_text(&current_)) return false;
     *item = current_;
+    if (pair_lines_) return read_pair_line(item);
     if (pairs_.empty()) return true;
     item->pair = pairs_[next_pair_];
     if (pairs_.size() > 1) item->pair_number = next_pair_ + 1;
@@ -46,8 +57,7 @@ class TextReader {
   }
 
  private:
-  bool next_pair_line(TextItem* item) {
-    item->text = source_.words[0];
+  bool read_pair_line(TextItem* item) {
     if (!pair_lines_->next(&item->pair)) return false;
     item->line = item->pair_number = pair_lines_->number();
     item->error = pair_lines_->error();
@@ -58,7 +68,7 @@ class TextReader {
     if (!lines_) {
       if (next_word_ == source_.words.size()) return false;
       const std::string& word = source_.words[next_word_++];
-      item->text = word == "-" ? read_file("-") : word;
+      item->text = word == "-" ? read_standard_input() : word;
       return true;
     }
     std::string line;
@@ -83,7 +93,10 @@ class TextReader {
       item->fields = std::move(object);
       for (const char* own : kOwnFields) item->fields.erase(own);
       take_field(source_.text_field, true, &item->fields, &item->text);
-      take_field(source_.pair_field, false, &item->fields, &item->pair);
+      take_field(source_.pair_field ? source_.pair_field : "pair", false, &item->fields,
+                 &item->pair);
+      if (!source_.pair_field && !item->pair.empty())
+        throw Failure("expected one text, found a pair");
     } catch (const Failure& failure) {
       item->error = failure.what();
     }
@@ -157,16 +170,19 @@ class TextJob {
         throughput_(source.is_stream()) {}
 
   int run() {
-    while (!cancelled_ && read_batch()) {
+    while (read_batch()) {
       compute_batch();
       show_batch();
     }
+    finish_output();  // before a signal may end the program within a line
     throughput_.finish();
-    if (cancelled_) complain("cancelled: these are the results until then");
-    return failed_ || cancelled_ ? 1 : 0;
+    const bool cancelled = InterruptScope::interrupted();
+    if (cancelled) complain("cancelled: these are the results until then");
+    return failed_ || cancelled ? 1 : 0;
   }
 
  private:
+  // False: there is no more, or a signal has come. Reading ends then, maybe within a text.
   bool read_batch() {
     items_.clear();
     size_t bytes = 0;
@@ -175,18 +191,20 @@ class TextJob {
       bytes += item.text.size() + item.pair.size();
       items_.push_back(std::move(item));
     }
-    return !items_.empty();
+    return !items_.empty() && !InterruptScope::interrupted();
   }
 
   // A session for texts of this length: it grows with the longest.
   void prepare(size_t text_bytes) {
     if (session_ && text_bytes <= room_) return;
+    interrupt_.watch(nullptr);
     session_.reset();
     constexpr size_t kMostSlack = 1 << 16;
     const size_t room = std::max<size_t>(text_bytes + std::min(text_bytes / 2, kMostSlack), 4096);
     mote_session_options options = session_options(model_, options_, room);
     options.text_bytes = static_cast<uint32_t>(std::min<size_t>(room, UINT32_MAX));
     session_ = std::make_unique<Session>(model_, options);
+    interrupt_.watch(session_->get());
     room_ = room;
   }
 
@@ -204,11 +222,10 @@ class TextJob {
       inputs_.push_back(input);
     }
     prepare(longest + task_.added_bytes());
-    reports_.assign(inputs_.size(), mote_report{});
-    InterruptScope scope(session_->get());
+    reports_.assign(inputs_.size(), {0, 0, 0, MOTE_ERROR_CANCELLED});
+    if (InterruptScope::interrupted()) return;
     const mote_status status =
         task_.compute(session_->get(), inputs_.data(), inputs_.size(), reports_.data());
-    cancelled_ = status == MOTE_ERROR_CANCELLED || InterruptScope::interrupted();
     if (status != MOTE_ERROR_CANCELLED) check(status);
     size_t tokens = 0, cancelled = 0;
     for (const mote_report& report : reports_) {
@@ -252,7 +269,8 @@ class TextJob {
   // A report has no message: the input alone fails with one.
   std::string message_of(size_t input) {
     const mote_status status = task_.compute(session_->get(), &inputs_[input], 1, nullptr);
-    const std::string message = status == MOTE_OK ? "" : mote_last_error();
+    const bool same = status == reports_[input].status;  // and not cancelled by now
+    const std::string message = same ? mote_last_error() : "";
     return message.empty() ? mote_status_text(reports_[input].status) : message;
   }
   void show_error(const TextItem& item, const std::string& message) {
@@ -274,8 +292,8 @@ class TextJob {
   TextReader reader_;
   Throughput throughput_;
   std::unique_ptr<Session> session_;
+  InterruptScope interrupt_{nullptr};  // over all of it: what is printed are whole lines
   size_t room_ = 0, failed_ = 0;
-  bool cancelled_ = false;
   std::vector<TextItem> items_;
   std::vector<mote_input> inputs_;
   std::vector<size_t> numbers_;  // of the item among the inputs
@@ -287,15 +305,17 @@ class TextJob {
 void TextSource::add_files(CLI::App& app) {
   app.add_option("--file", file, "a file with a text a line; - reads standard input");
   app.add_option("--jsonl", lines,
-                 std::string("a file with {\"") + text_field + "\", \"" + pair_field +
+                 std::string("a file with {\"") + text_field +
+                     (pair_field ? std::string("\", \"") + pair_field : "") +
                      "\"} a line; other fields pass through");
 }
 
-void TextSource::add_pairs(CLI::App& app) {
-  app.add_option("--pair", pairs, "the second text of a pair; each text goes with each of several")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--pairs", pair_file, "a file with second texts, one a line, for one text");
+std::vector<CLI::Option*> TextSource::add_pairs(CLI::App& app) {
+  CLI::Option* const pair_option = app.add_option(
+      "--pair", pairs, "the second text of a pair; each text goes with each of several");
+  pair_option->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  return {pair_option, app.add_option("--pairs", pair_file,
+                                      "a file with second texts, one a line, for one text")};
 }
 
 void TextSource::check() const {
@@ -305,6 +325,8 @@ void TextSource::check() const {
     throw UsageError("--jsonl has the pairs in its lines");
   if (!pair_file.empty() && (words.size() != 1 || !pairs.empty()))
     throw UsageError("--pairs goes with one text and without --pair");
+  if (std::count(words.begin(), words.end(), "-") + (pair_file == "-") > 1)
+    throw UsageError("- may be given once: standard input is one text, or --pairs");
 }
 
 std::vector<CLI::Option*> Reading::add(CLI::App& app) {
@@ -318,6 +340,10 @@ std::vector<CLI::Option*> Reading::add(CLI::App& app) {
   stride_option->check(within(1, 1 << 24));
   return {long_option, stride_option,
           app.add_flag("--literal", literal, "names of special tokens in texts stay text")};
+}
+
+void Reading::check() const {
+  if (stride > 0 && way != "windows") throw UsageError("--stride goes with --long windows");
 }
 
 void Reading::apply(mote_text_options* options) const {

@@ -27,10 +27,10 @@ struct TextSource {
   std::vector<std::string> pairs;  // --pair: each text goes with each of them
   std::string pair_file;           // --pairs: one a line
   const char* text_field = "text";
-  const char* pair_field = "pair";
+  const char* pair_field = "pair";  // null: the command takes no pairs
 
   void add_files(CLI::App& app);
-  void add_pairs(CLI::App& app);
+  std::vector<CLI::Option*> add_pairs(CLI::App& app);
   // Throws UsageError unless there are texts, from one place.
   void check() const;
   bool is_stream() const { return !file.empty() || !lines.empty() || !pair_file.empty(); }
@@ -57,6 +57,7 @@ struct Reading {
   bool literal = false;  // names of special tokens stay text
 
   std::vector<CLI::Option*> add(CLI::App& app);
+  void check() const;  // that options go together
   void apply(mote_text_options* options) const;
 };
 

@@ -434,6 +434,37 @@ TEST_F(TextCalls, Fills) {
   EXPECT_THAT(mote_last_error(), HasSubstr("[MASK]"));
 }
 
+// Also those that the caller has used before.
+TEST_F(TextCalls, ReportsOfCallsThatFail) {
+  const auto inputs = inputs_of({"on", "the lamp"});
+  std::vector<mote_report> reports(2);
+  const auto expect_all = [&](mote_status status, mote_status expected) {
+    EXPECT_EQ(status, expected);
+    for (mote_report& report : reports) {
+      EXPECT_EQ(report.status, expected);
+      report = {};
+    }
+  };
+  float number = 0;
+  mote_label_score score{};
+  mote_span span{};
+  size_t counts[2];
+  mote_session* session = open(TextHead::embed);
+  expect_all(mote_embed(session, inputs.data(), 2, nullptr, &number, 1, reports.data()),
+             MOTE_ERROR_BUFFER);
+  expect_all(mote_tag_batch(session, inputs.data(), 2, nullptr, &span, 1, counts, reports.data()),
+             MOTE_ERROR_TASK);
+  expect_all(mote_embed(nullptr, inputs.data(), 2, nullptr, &number, 1, reports.data()),
+             MOTE_ERROR_ARGUMENT);
+  session = open(TextHead::classify);
+  expect_all(mote_classify(session, inputs.data(), 2, nullptr, &score, 1, reports.data()),
+             MOTE_ERROR_BUFFER);
+  session = open(TextHead::answer);
+  expect_all(mote_answer_batch(session, inputs.data(), 2, nullptr, &span, 1, counts, nullptr,
+                               reports.data()),
+             MOTE_ERROR_BUFFER);
+}
+
 TEST_F(TextCalls, NamesOfSpecialTokens) {
   mote_session* session = open(TextHead::classify);
   std::vector<mote_report> reports;

@@ -227,6 +227,16 @@ TEST_F(Quantize, TensorsOfTheSameFormatAreCopied) {
   EXPECT_EQ(read_all(folder_.path("twice.gguf")), first);
 }
 
+TEST_F(Quantize, OptionsOfTypesDoNotApplyToPacking) {
+  const std::string in = write(TinyModel().builder());
+  for (const char* type : {"packed", "unpacked"})
+    for (const Words& option :
+         {Words{"--pure"}, Words{"--requantize"}, Words{"--calibrate", "text"}})
+      expect_failure(quantize(in, type, option), 2,
+                     option[0] + " does not apply to --type " + type);
+  EXPECT_FALSE(std::filesystem::exists(out()));
+}
+
 // There and back gives the same file; what cannot be packed says why.
 TEST_F(Quantize, PackedKeepsTheBits) {
   TinyModel model;

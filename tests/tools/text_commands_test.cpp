@@ -3,7 +3,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <thread>
 
 #include "tests/support/text_encoder.h"
 #include "tests/tools/tool_support.h"
@@ -12,6 +15,7 @@ namespace mote::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 class TextCommands : public testing::Test {
  protected:
@@ -137,6 +141,32 @@ TEST_F(TextCommands, LongLinesFailAlone) {
   EXPECT_THAT(result.err, HasSubstr("line 4: expected a line"));
 }
 
+TEST_F(TextCommands, AByteOrderMarkIsNoText) {
+  const std::string m = model(TextHead::classify);
+  const auto classified = [&](const std::string& bytes) {
+    return run_tool({"classify", "-m", m, "--file", folder_.write("file", bytes)}).out;
+  };
+  EXPECT_EQ(classified("\xef\xbb\xbfon\noff\n"), classified("on\noff\n"));
+  EXPECT_EQ(classified("\xef\xbb\xbf\non\n"), classified("\non\n"));
+  EXPECT_NE(classified("on\n\xef\xbb\xbfoff\n"), classified("on\noff\n"));
+}
+
+TEST_F(TextCommands, ATextOfStandardInputHasNoLineEnd) {
+  const std::string m = model(TextHead::answer);
+  const auto answered = [&](const std::string& question, const std::string& input) {
+    return run_tool({"answer", "-m", m, "-q", question, "-c", "it is on", "--json"}, input).out;
+  };
+  for (const char* end : {"", "\n", "\r\n"})
+    EXPECT_EQ(answered("-", std::string("is it on?") + end), answered("is it on?", "")) << end;
+  expect_failure(run_tool({"answer", "-m", m, "-q", "-", "-c", "-"}), 2, "- may be given once");
+
+  // Where the text is shown or found in, what is dropped shows.
+  const std::string c = model(TextHead::classify);
+  for (const char* text : {"on", "on\n", "on\r\n"})
+    EXPECT_THAT(run_tool({"classify", "-m", c, "-", "off"}, text).out, HasSubstr("\ton\n")) << text;
+  EXPECT_THAT(run_tool({"classify", "-m", c, "-", "off"}, "on\n\n").out, HasSubstr("\ton \n"));
+}
+
 TEST_F(TextCommands, ClosedStandardInput) {
   const std::string out = folder_.path("out");
   const std::string command =
@@ -160,6 +190,13 @@ TEST_F(TextCommands, OneQueryAndManyPassages) {
   ASSERT_EQ(few.json_lines().size(), 2u);
   EXPECT_EQ(many.json_lines()[1], few.json_lines()[1]);
   EXPECT_EQ(many.json_lines()[2]["pair"], 3);
+  const ToolResult piped =
+      run_tool({"classify", "-m", m, "-", "--pairs", file, "--json"}, "is the lamp on?");
+  EXPECT_EQ(piped.json_lines(), many.json_lines());
+  const ToolResult passages =
+      run_tool({"classify", "-m", m, "is the lamp on?", "--pairs", "-", "--json"}, read_all(file));
+  EXPECT_EQ(passages.json_lines(), many.json_lines());
+  expect_failure(run_tool({"classify", "-m", m, "-", "--pairs", "-"}), 2, "- may be given once");
 }
 
 TEST_F(TextCommands, LabelsOfOnesOwn) {
@@ -174,6 +211,22 @@ TEST_F(TextCommands, LabelsOfOnesOwn) {
       run_tool({"classify", "-m", generator, "On and on", "--labels", "the one,other", "--json"});
   ASSERT_EQ(scored.status, 0) << scored.err;
   EXPECT_EQ(scored.json()["labels"].size(), 2u);
+  const Json braces =
+      run_tool({"classify", "-m", generator, "On", "--labels", "{},other", "--json"}).json();
+  const Json same = run_tool({"classify", "-m", generator, "{}", "--labels", "{},other", "--prompt",
+                              "Choose the label that fits the text. Labels: {}, other.\n\nText: "
+                              "On\nLabel:",
+                              "--json"})
+                        .json();
+  EXPECT_EQ(braces, same);
+  const std::string entailment = model(TextHead::entail);
+  const auto labelled = [&](const std::string& labels) {
+    return run_tool({"classify", "-m", entailment, "the lamp", "--labels", labels, "--json"});
+  };
+  EXPECT_EQ(labelled(" on,\tthe lamp ").json(), labelled("on,the lamp").json());
+  for (const char* labels : {"on,,off", "on, ,off", "on,", " ", ""})
+    expect_failure(labelled(labels), 2, "found an empty one in \"" + std::string(labels) + "\"");
+  expect_failure(labelled("on,off, on"), 2, "found \"on\" twice");
   expect_failure(run_tool({"classify", "-m", generator, "x"}), 1, "--labels");
   for (const Words& option : {Words{"--multi-label"}, Words{"--long", "error"},
                               Words{"--stride", "2"}, Words{"--hypothesis", "{}"}}) {
@@ -184,8 +237,28 @@ TEST_F(TextCommands, LabelsOfOnesOwn) {
   expect_failure(run_tool({"classify", "-m", model(TextHead::entail), "x", "--labels", "a,b",
                            "--prompt", "{}"}),
                  2, "--prompt does not apply");
+  for (const Words& pairs : {Words{"--pair", "y"}, Words{"--pairs", folder_.write("p", "y\n")}})
+    for (const std::string& m : {generator, entailment})
+      expect_failure(run_tool({"classify", "-m", m, "x", "--labels", "a,b", pairs[0], pairs[1]}), 2,
+                     pairs[0] + " does not apply");
   expect_failure(run_tool({"classify", "-m", model(TextHead::classify), "x", "--labels", "a,b"}), 1,
                  "entail");
+}
+
+TEST_F(TextCommands, ALabelStaysInItsLine) {
+  GgufBuilder builder = text_encoder(TextHead::relevance);
+  builder.texts("bert.classifier.output_labels", {"of\ntwo\tlines"});
+  const Bytes bytes = builder.build();
+  const std::string m = folder_.write("lines.gguf", std::string(bytes.begin(), bytes.end()));
+  for (const Words& texts : {Words{"on"}, Words{"on", "off"}}) {
+    Words words = {"classify", "-m", m};
+    words.insert(words.end(), texts.begin(), texts.end());
+    const std::string out = run_tool(words).out;
+    EXPECT_EQ(size_t(std::count(out.begin(), out.end(), '\n')), texts.size()) << out;
+    EXPECT_THAT(out, HasSubstr("of two lines"));
+  }
+  EXPECT_EQ(run_tool({"classify", "-m", m, "on", "--json"}).json()["labels"][0]["label"],
+            "of\ntwo\tlines");
 }
 
 TEST_F(TextCommands, Answer) {
@@ -254,6 +327,32 @@ TEST_F(TextCommands, EmbedAndFill) {
   EXPECT_TRUE(fills["fills"][1][0]["token"].is_string());
   expect_failure(run_tool({"fill", "-m", model(TextHead::fill), "the [MASK]", "--top", "100000"}),
                  2, "--top: expected at most the model's");
+  const ToolResult cut =
+      run_tool({"fill", "-m", model(TextHead::fill), "--ctx", "4", "is the lamp [MASK]"});
+  expect_failure(cut, 1, "[MASK], found none: the text was cut at 4 tokens");
+  const ToolResult none = run_tool({"fill", "-m", model(TextHead::fill), "the lamp"});
+  expect_failure(none, 1, "[MASK], found none");
+  EXPECT_THAT(none.err, Not(HasSubstr("cut")));
+}
+
+TEST_F(TextCommands, CommandsOfOneTextTakeNoPairs) {
+  const std::string lines =
+      folder_.write("lines",
+                    "{\"text\": \"the [MASK]\", \"pair\": \"off\", \"id\": 1}\n"
+                    "{\"text\": \"the [MASK]\", \"pair\": null}\n{\"text\": \"the [MASK]\"}\n");
+  for (const TextHead head : {TextHead::fill, TextHead::tag}) {
+    const std::string command = head == TextHead::fill ? "fill" : "tag";
+    const ToolResult result = run_tool({command, "-m", model(head), "--jsonl", lines});
+    EXPECT_EQ(result.status, 1);
+    const std::vector<Json> got = result.json_lines();
+    ASSERT_EQ(got.size(), 3u);
+    EXPECT_EQ(got[0]["error"], "expected one text, found a pair");
+    EXPECT_EQ(got[0]["id"], 1);
+    EXPECT_FALSE(got[1].contains("error"));
+    EXPECT_FALSE(got[2].contains("error"));
+    EXPECT_THAT(run_tool({command, "--help"}).out, Not(HasSubstr("pair")));
+  }
+  EXPECT_THAT(run_tool({"classify", "--help"}).out, HasSubstr("{\"text\", \"pair\"}"));
 }
 
 // The C example gives what the tool gives.
@@ -271,12 +370,62 @@ TEST_F(TextCommands, ExampleInC) {
   EXPECT_THAT(read_all(out), HasSubstr("  off\n"));
 }
 
+// A signal while results are printed or texts are read: whole lines, and the program says so.
+TEST_F(TextCommands, ASignalEndsARunCleanly) {
+  const std::string m = model(TextHead::embed), err = folder_.path("err"), tool = tool_path();
+  constexpr size_t kBatch = 1024;  // and a piece of a text that never ends
+  std::string input;
+  for (size_t i = 0; i < kBatch; ++i) input += "the lamp\n";
+  input += "is o";
+  // The pipe takes the first bytes only; or there is nothing but the piece left to read.
+  for (const size_t read_before : {size_t{1}, size_t{280} * kBatch}) {
+    int to[2], from[2];
+    ASSERT_EQ(pipe(to), 0);
+    ASSERT_EQ(pipe(from), 0);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      dup2(to[0], STDIN_FILENO);
+      dup2(from[1], STDOUT_FILENO);
+      for (const int file : {to[0], to[1], from[0], from[1]}) close(file);
+      if (!std::freopen(err.c_str(), "w", stderr)) _exit(99);
+      execl(tool.c_str(), "mote", "embed", "-m", m.c_str(), "--file", "-", "--json", nullptr);
+      _exit(99);
+    }
+    close(to[0]);
+    close(from[1]);
+    ASSERT_EQ(write(to[1], input.data(), input.size()), ssize_t(input.size()));
+    std::string out;
+    char bytes[4096];
+    ssize_t count = 0;
+    while (out.size() < read_before && (count = read(from[0], bytes, sizeof bytes)) > 0)
+      out.append(bytes, size_t(count));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    kill(child, SIGTERM);
+    while ((count = read(from[0], bytes, sizeof bytes)) > 0) out.append(bytes, size_t(count));
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    close(to[1]);
+    close(from[0]);
+    ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
+    EXPECT_EQ(WEXITSTATUS(status), 1);
+    EXPECT_EQ(size_t(std::count(out.begin(), out.end(), '\n')), kBatch);
+    EXPECT_EQ(out.back(), '\n');
+    EXPECT_THAT(read_all(err), HasSubstr("cancelled: these are the results until then"));
+  }
+}
+
 TEST_F(TextCommands, Usage) {
   const std::string m = model(TextHead::classify);
   expect_failure(run_tool({"classify", "-m", m}), 2, "give texts");
   expect_failure(run_tool({"classify", "-m", m, "x", "--file", "y"}), 2, "one of them");
   expect_failure(run_tool({"classify", "-m", m, "x", "--prompt", "{}"}), 2, "--labels");
   expect_failure(run_tool({"classify", "-m", m, "--pairs", "f", "x", "y"}), 2, "one text");
+  for (const char* command : {"classify", "tag", "embed"})
+    expect_failure(run_tool({command, "-m", m, "x", "--stride", "2"}), 2,
+                   "--stride goes with --long windows");
+  EXPECT_EQ(run_tool({"classify", "-m", m, "x", "--stride", "2", "--long", "windows"}).status, 0);
+  expect_failure(run_tool({"classify", "-m", m, "-", "-"}), 2, "- may be given once");
   expect_failure(run_tool({"classify", "-m", m, "--file", folder_.path("missing")}), 1,
                  "cannot open");
 }

@@ -166,6 +166,7 @@ TEST_F(Train, FaultsOfTheDataAreNamed) {
   expect_failure(train({}, folder_.write("x.txt", "a\tb\n")), 2, ".tsv");
   expect_failure(train({"--validate", "1"}), 2, "--validate");
   expect_failure(train({"--l2", "0"}), 2, "--l2");
+  expect_failure(train({"--test", "-"}, "-"), 2, "- may be given once");
 }
 
 TEST_F(Train, AFolderThatIsNotThereIsToldBeforeAnyWork) {

@@ -206,8 +206,18 @@ Json to_json(const Options& options, const Target& target, const std::vector<Job
           {"tensors", std::move(tensors)}};
 }
 
+// Other places for the same bits: nothing is quantized.
+void refuse_options_of_types(const Options& options) {
+  const char* const option = options.pure                ? "--pure"
+                             : options.requantize        ? "--requantize"
+                             : options.calibrate.empty() ? nullptr
+                                                         : "--calibrate";
+  if (option) throw UsageError(std::string(option) + " does not apply to --type " + options.type);
+}
+
 void quantize(const Options& options, bool json) {
   const Target target(options.type);
+  if (!target.type) refuse_options_of_types(options);
   const Source source(options.input);
   const GgufFile& file = source.gguf();
   refuse_own_input(options.output, {options.input, options.calibrate});

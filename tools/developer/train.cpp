@@ -326,6 +326,8 @@ int run_train(const Arguments& arguments) {
   o.model.add_threads(line.app);
   line.add_json();
   if (!line.parse(arguments)) return 0;
+  if (o.data == "-" && o.test == "-")
+    throw UsageError("- may be given once: standard input is --data or --test");
   refuse_own_input(o.output, {o.model.path, o.data, o.test});
   const Model model(o.model.path);
   model.need(MOTE_TASK_EMBED, "embeddings: it is no encoder");
