@@ -1,8 +1,6 @@
 // What quantize.cpp does, for several blocks or lanes at a time with AVX-512.
 #pragma once
 
-#include <immintrin.h>
-
 #include "kernels/kernels.h"
 #include "kernels/simd_int8.h"
 
