@@ -10,8 +10,8 @@ namespace {
 
 constexpr size_t kPanelRows = 32;  // of a matrix, that a thread takes at a time
 constexpr size_t kFewTokens = 8;   // up to here reading the weights takes most of the time
-// Tokens that go through a feed-forward part at a time: what is between its matrices stays in a
-// core's cache.
+// Tokens that go through a feed-forward part at a time: so long batches need no more memory between
+// its matrices.
 constexpr size_t kFeedForwardTokens = 256;
 
 bool has_post_norms(const Spec& spec) {
