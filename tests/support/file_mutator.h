@@ -37,6 +37,8 @@ class FileMutator {
   const std::string& what() const { return what_; }
 
  private:
+  static constexpr size_t kLongText = 1 << 14;
+
   template <class Container>
   auto& any_of(Container& items) {
     return items[below_(static_cast<uint32_t>(std::size(items)))];
@@ -98,8 +100,8 @@ class FileMutator {
         return text.substr(0, at);
       case 3:
         return text.erase(at, below_(9));
-      case 4:
-        return text + text;
+      case 4:  // Doubled again and again, a text would take all memory.
+        return text.size() < kLongText ? text + text : text.substr(text.size() / 2);
       default:
         if (at < text.size()) text[at] = static_cast<char>(below_(256));
         return text;
