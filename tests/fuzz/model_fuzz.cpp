@@ -14,8 +14,12 @@ namespace mote::test {
 namespace {
 
 Bytes damaged(const uint8_t* data, size_t size) {
-  static const std::vector<TinyFamily> families = tiny_families();
-  const GgufBuilder& good = families[data[0] % families.size()].builder;
+  static const std::vector<GgufBuilder> families = [] {
+    std::vector<GgufBuilder> all;
+    for (const TinyFamily& family : tiny_families()) all.push_back(family.build());
+    return all;
+  }();
+  const GgufBuilder& good = families[data[0] % families.size()];
   size_t at = 1;
   FileMutator mutator([&](uint32_t limit) {
     uint32_t choice = 0;

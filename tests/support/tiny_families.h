@@ -15,8 +15,8 @@ namespace mote::test {
 
 struct TinyFamily {
   std::string name;
-  GgufBuilder builder;
-  uint64_t seed = 0;  // another for each
+  GgufBuilder (*build)();  // takes a while
+  uint64_t seed = 0;       // another for each
 };
 
 namespace tiny_internal {
@@ -236,48 +236,105 @@ inline void use_sentencepiece(GgufBuilder* builder) {
   builder->boolean("tokenizer.ggml.add_bos_token", true);
 }
 
-inline std::vector<TinyFamily> tiny_families() {
+namespace tiny_internal {
+
+inline GgufBuilder small_sentencepiece() {
+  GgufBuilder builder = small_llama();
+  use_sentencepiece(&builder);
+  return builder;
+}
+
+inline GgufBuilder small_yarn() {
+  GgufBuilder builder = small_llama();
+  builder.text("llama.rope.scaling.type", "yarn");
+  builder.f32("llama.rope.scaling.factor", 4.0f);
+  builder.u32("llama.rope.scaling.original_context_length", 32);
+  return builder;
+}
+
+inline GgufBuilder small_qwen2() {
+  GgufBuilder builder = of_architecture("qwen2");
+  add_vectors(&builder, "attn_q.bias", kQuery, 0.0f);
+  add_vectors(&builder, "attn_k.bias", kKeyValue, 0.0f);
+  add_vectors(&builder, "attn_v.bias", kKeyValue, 0.0f);
+  return builder;
+}
+
+inline GgufBuilder small_qwen3() {
+  GgufBuilder builder = of_architecture("qwen3");
+  add_vectors(&builder, "attn_q_norm.weight", kHead, 1.0f);
+  add_vectors(&builder, "attn_k_norm.weight", kHead, 1.0f);
+  return builder;
+}
+
+inline GgufBuilder small_gemma2() {
+  GgufBuilder builder = small_gemma("gemma2");
+  use_sentencepiece(&builder);
+  return builder;
+}
+
+inline GgufBuilder small_gemma3() {
+  GgufBuilder builder = small_gemma("gemma3");
+  builder.f32("gemma3.rope.freq_base_swa", 5000.0f);
+  add_vectors(&builder, "attn_q_norm.weight", kHead, 1.0f);
+  add_vectors(&builder, "attn_k_norm.weight", kHead, 1.0f);
+  return builder;
+}
+
+inline GgufBuilder small_granite() {
+  GgufBuilder builder = of_architecture("granite");
+  builder.f32("granite.residual_scale", 0.5f);
+  return builder;
+}
+
+inline GgufBuilder small_olmo2() {
+  GgufBuilder builder = of_architecture("olmo2");
+  rename_in_layers(&builder, "attn_norm.weight", "post_attention_norm.weight");
+  rename_in_layers(&builder, "ffn_norm.weight", "post_ffw_norm.weight");
+  add_vectors(&builder, "attn_q_norm.weight", kQuery, 1.0f);
+  add_vectors(&builder, "attn_k_norm.weight", kKeyValue, 1.0f);
+  return builder;
+}
+
+inline GgufBuilder small_phi3() {
+  GgufBuilder builder = of_architecture("phi3");
+  fuse_in_layers(&builder, {"attn_q.weight", "attn_k.weight", "attn_v.weight"}, "attn_qkv.weight");
+  fuse_in_layers(&builder, {"ffn_gate.weight", "ffn_up.weight"}, "ffn_up.weight");
+  return builder;
+}
+
+inline GgufBuilder small_nomic_bert() {
+  GgufBuilder builder = small_residual_encoder("nomic-bert");
+  add_token_types(&builder);
+  return builder;
+}
+
+}  // namespace tiny_internal
+
+inline const std::vector<TinyFamily>& tiny_families() {
   using namespace tiny_internal;
-  std::vector<TinyFamily> all;
-  const auto add = [&](const char* name, GgufBuilder builder) -> GgufBuilder& {
-    all.push_back({name, std::move(builder), all.size()});
-    return all.back().builder;
-  };
-  add("llama", small_llama());
-  use_sentencepiece(&add("sentencepiece", small_llama()));
-  GgufBuilder& scaled = add("yarn", small_llama());
-  scaled.text("llama.rope.scaling.type", "yarn");
-  scaled.f32("llama.rope.scaling.factor", 4.0f);
-  scaled.u32("llama.rope.scaling.original_context_length", 32);
-  GgufBuilder& qwen2 = add("qwen2", of_architecture("qwen2"));
-  add_vectors(&qwen2, "attn_q.bias", kQuery, 0.0f);
-  add_vectors(&qwen2, "attn_k.bias", kKeyValue, 0.0f);
-  add_vectors(&qwen2, "attn_v.bias", kKeyValue, 0.0f);
-  GgufBuilder& qwen3 = add("qwen3", of_architecture("qwen3"));
-  add_vectors(&qwen3, "attn_q_norm.weight", kHead, 1.0f);
-  add_vectors(&qwen3, "attn_k_norm.weight", kHead, 1.0f);
-  use_sentencepiece(&add("gemma2", small_gemma("gemma2")));
-  GgufBuilder& gemma3 = add("gemma3", small_gemma("gemma3"));
-  gemma3.f32("gemma3.rope.freq_base_swa", 5000.0f);
-  add_vectors(&gemma3, "attn_q_norm.weight", kHead, 1.0f);
-  add_vectors(&gemma3, "attn_k_norm.weight", kHead, 1.0f);
-  add("granite", of_architecture("granite")).f32("granite.residual_scale", 0.5f);
-  GgufBuilder& olmo2 = add("olmo2", of_architecture("olmo2"));
-  rename_in_layers(&olmo2, "attn_norm.weight", "post_attention_norm.weight");
-  rename_in_layers(&olmo2, "ffn_norm.weight", "post_ffw_norm.weight");
-  add_vectors(&olmo2, "attn_q_norm.weight", kQuery, 1.0f);
-  add_vectors(&olmo2, "attn_k_norm.weight", kKeyValue, 1.0f);
-  GgufBuilder& phi3 = add("phi3", of_architecture("phi3"));
-  fuse_in_layers(&phi3, {"attn_q.weight", "attn_k.weight", "attn_v.weight"}, "attn_qkv.weight");
-  fuse_in_layers(&phi3, {"ffn_gate.weight", "ffn_up.weight"}, "ffn_up.weight");
-  add("smollm3", of_architecture("smollm3"));
-  add("stablelm", small_stablelm());
-  add("bert", small_bert_classifier());
-  add("albert", small_albert());
-  add("mpnet", small_mpnet());
-  add_token_types(&add("nomic_bert", small_residual_encoder("nomic-bert")));
-  add("modern_bert", small_modern_bert());
-  return all;
+  static const std::vector<TinyFamily> families = [] {
+    std::vector<TinyFamily> all = {{"llama", [] { return small_llama(); }},
+                                   {"sentencepiece", small_sentencepiece},
+                                   {"yarn", small_yarn},
+                                   {"qwen2", small_qwen2},
+                                   {"qwen3", small_qwen3},
+                                   {"gemma2", small_gemma2},
+                                   {"gemma3", small_gemma3},
+                                   {"granite", small_granite},
+                                   {"olmo2", small_olmo2},
+                                   {"phi3", small_phi3},
+                                   {"smollm3", [] { return of_architecture("smollm3"); }},
+                                   {"stablelm", small_stablelm},
+                                   {"bert", small_bert_classifier},
+                                   {"albert", small_albert},
+                                   {"mpnet", small_mpnet},
+                                   {"nomic_bert", small_nomic_bert},
+                                   {"modern_bert", small_modern_bert}};
+    for (size_t i = 0; i < all.size(); ++i) all[i].seed = i;
+    return all;
+  }();
+  return families;
 }
 
 }  // namespace mote::test
