@@ -140,7 +140,8 @@ void Team::plan(Arena& arena, uint32_t threads) {
   if (threads_ == 1) return;
   State* state = arena.take<State>(1);
   State::Worker* workers = arena.take<State::Worker>(threads_ - 1);
-  if (!state || !workers) return;
+  given_ = arena.take<Given>(threads_);
+  if (!state || !workers || !given_) return;
   state_ = new (state) State;
   state_->threads = threads_;
   state_->workers = workers;

@@ -46,20 +46,46 @@ class Team {
         },
         &part);
   }
+  // Inside body only: part p of as many as there are threads has units [0, size(p)); calls
+  // work(p, first, last, thread) for all of them, at most `grain` at a time. Each thread begins
+  // with the part of its own number, as what it last wrote there is still in its cache, and then
+  // helps with the others: cores are seldom equally fast.
+  template <class Size, class Work>
+  void share(size_t grain, const Size& size, const Work& work) {
+    if (threads_ == 1) return work(0u, size_t{0}, size(0u), 0u);
+    for (uint32_t p = 0; p < threads_; ++p) given_[p].units = 0;
+    parallel([&](uint32_t thread, uint32_t threads) {
+      for (uint32_t i = 0; i < threads; ++i) {
+        const uint32_t p = (thread + i) % threads;
+        const size_t units = size(p);
+        for (size_t last = 0; last < units;) {
+          const size_t first = __atomic_fetch_add(&given_[p].units, grain, __ATOMIC_RELAXED);
+          if (first >= units) break;
+          last = units - first < grain ? units : first + grain;
+          work(p, first, last, thread);
+        }
+      }
+    });
+  }
 
  private:
   struct State;
+  struct alignas(64) Given {
+    size_t units;  // of a part, handed out so far
+  };
   void run_body(void (*body)(void*), void* argument);
   void run_parts(void (*part)(void*, uint32_t, uint32_t), void* argument);
 
   uint32_t threads_ = 1;
   State* state_ = nullptr;  // in the arena
+  Given* given_ = nullptr;  // [threads], in the arena
 };
 
 // Bounds of part `index` of `parts` of [0, count) in units of `grain`: [first, last), contiguous,
 // in order.
 struct Range {
   size_t first, last;
+  size_t size() const { return last - first; }
 };
 inline Range split(size_t count, size_t grain, size_t index, size_t parts) {
   const size_t units = (count + grain - 1) / grain;

@@ -89,15 +89,14 @@ void SequenceAttention::attend(Team& team, const Kernels& kernels, size_t window
     }
   };
   if (products_ < kParallelProducts || team.threads() == 1) return run_units(0, units, 0);
-  const size_t grain = std::max<size_t>(1, units / (16 * team.threads()));
-  size_t next = 0;
-  team.parallel([&](uint32_t thread, uint32_t) {
-    for (;;) {
-      const size_t first = __atomic_fetch_add(&next, grain, __ATOMIC_RELAXED);
-      if (first >= units) return;
-      run_units(first, std::min(first + grain, units), thread);
-    }
-  });
+  const auto units_of = [&](uint32_t part) { return split(units, 1, part, team.threads()); };
+  team.share(
+      std::max<size_t>(1, units / (16 * team.threads())),
+      [&](uint32_t part) { return units_of(part).size(); },
+      [&](uint32_t part, size_t first, size_t last, uint32_t thread) {
+        const size_t start = units_of(part).first;
+        run_units(start + first, start + last, thread);
+      });
 }
 
 }  // namespace mote

@@ -9,6 +9,7 @@ namespace mote {
 namespace {
 
 constexpr size_t kPanelRows = 32;  // of a matrix, that a thread takes at a time
+constexpr size_t kOwnRows = 16;    // a thread has its own rows of so many tokens or more
 constexpr size_t kFewTokens = 8;   // up to here reading the weights takes most of the time
 // Tokens that go through a feed-forward part at a time: so long batches need no more memory between
 // its matrices.
@@ -245,7 +246,7 @@ void Transformer::quantize(const Activations& to, const float* x, size_t columns
 }
 
 // Units [range) of kPanelRows rows each, counted over all products.
-void Transformer::multiply_units(const Activations& input, size_t columns, size_t tokens,
+void Transformer::multiply_units(const Activations& input, size_t columns, Range tokens,
                                  const Product* products, size_t count, Range range,
                                  uint32_t thread) const {
   size_t before = 0;  // units of the products so far
@@ -262,7 +263,8 @@ void Transformer::multiply_units(const Activations& input, size_t columns, size_
       task.first_row = (first - before) * kPanelRows;
       task.last_row = std::min((last - before) * kPanelRows, matrix.rows);
       task.activations = &input;
-      task.tokens = tokens;
+      task.first_token = tokens.first;
+      task.tokens = tokens.size();
       task.y = product.y;
       task.y_stride = product.y_stride;
       task.bias = product.bias;
@@ -286,19 +288,21 @@ void Transformer::multiply(Team& team, size_t columns, const Activations& input,
   size_t units = 0;
   for (size_t i = 0; i < count; ++i)
     units += (products[i].matrix->rows + kPanelRows - 1) / kPanelRows;
-  // Few tokens: each thread streams its share of the weights. Many: shares are handed out by and
-  // by, as cores are seldom equally fast.
-  const size_t grain = tokens <= kFewTokens ? (units + team.threads() - 1) / team.threads()
-                                            : std::max<size_t>(1, units / (16 * team.threads()));
-  size_t next = 0;
-  team.parallel([&](uint32_t thread, uint32_t) {
-    for (;;) {
-      const size_t first = __atomic_fetch_add(&next, grain, __ATOMIC_RELAXED);
-      if (first >= units) return;
-      multiply_units(input, columns, tokens, products, count,
-                     {first, std::min(first + grain, units)}, thread);
-    }
-  });
+  // Few tokens: each thread streams its share of the weights. More: the same, but shares are handed
+  // out by and by. Many: each thread has its own rows, which it made before and reads again after.
+  const uint32_t threads = team.threads();
+  const bool own_rows = tokens >= kOwnRows * threads;
+  const size_t grain = tokens <= kFewTokens ? (units + threads - 1) / threads
+                                            : std::max<size_t>(1, units / (16 * threads));
+  const auto units_of = [&](uint32_t part) { return split(units, 1, part, threads); };
+  team.share(
+      grain, [&](uint32_t part) { return own_rows ? units : units_of(part).size(); },
+      [&](uint32_t part, size_t first, size_t last, uint32_t thread) {
+        const size_t start = own_rows ? 0 : units_of(part).first;
+        const Range rows = own_rows ? rows_of_part(team, tokens, part) : Range{0, tokens};
+        multiply_units(input, columns, rows, products, count, {start + first, start + last},
+                       thread);
+      });
 }
 
 void Transformer::add_to_residual(Team& team, const BlockEnd& end, const Activations& input,

@@ -123,7 +123,7 @@ class Transformer {
                 const Product* products, size_t count);
   void multiply(Team& team, size_t columns, const Activations& input, size_t tokens,
                 const Product* products, size_t count);
-  void multiply_units(const Activations& input, size_t columns, size_t tokens,
+  void multiply_units(const Activations& input, size_t columns, Range tokens,
                       const Product* products, size_t count, Range range, uint32_t thread) const;
   // The last matrix of a block and the norms behind it.
   struct BlockEnd {
@@ -138,16 +138,18 @@ class Transformer {
   template <class Work>
   void each_row(Team& team, size_t rows, const Work& work) const {
     if (rows == 1) return work(size_t(0));
-    const size_t grain = rows < 8 * team.threads() ? 1 : 4;
-    size_t next = 0;
-    team.parallel([&](uint32_t, uint32_t) {
-      for (;;) {
-        const size_t first = __atomic_fetch_add(&next, grain, __ATOMIC_RELAXED);
-        if (first >= rows) return;
-        for (size_t row = first; row < (first + grain < rows ? first + grain : rows); ++row)
-          work(row);
-      }
-    });
+    team.share(
+        rows < 8 * team.threads() ? 1 : 4,
+        [&](uint32_t part) { return rows_of_part(team, rows, part).size(); },
+        [&](uint32_t part, size_t first, size_t last, uint32_t) {
+          const size_t start = rows_of_part(team, rows, part).first;
+          for (size_t row = first; row < last; ++row) work(start + row);
+        });
+  }
+  // The rows that a thread prefers in every step, so that they stay in its cache.
+  static constexpr size_t kRowGrain = 12;  // whole tiles of the kernels for many tokens
+  static Range rows_of_part(const Team& team, size_t rows, uint32_t part) {
+    return split(rows, kRowGrain, part, team.threads());
   }
 
   const TransformerModel* model_ = nullptr;

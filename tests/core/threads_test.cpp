@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -157,6 +158,52 @@ TEST(Team, ManyRegions) {
 TEST(Team, ManyMoreThreadsThanCpus) {
   TeamHolder holder(33);
   expect_regions_in_order(holder.team, 33, 5, 20);
+}
+
+// Parts of any sizes, none too: each unit once, in calls of at most the grain, and a thread that
+// has none of its own helps.
+TEST(Team, ShareGivesEachUnitOnce) {
+  for (const uint32_t threads : {1u, 2u, 3u, 5u}) {
+    TeamHolder holder(threads);
+    const std::vector<size_t> sizes = {0, 1, 100, 7, 64};
+    for (const size_t grain : {1, 3, 64, 1000}) {
+      std::vector<std::vector<int>> done;
+      for (uint32_t part = 0; part < threads; ++part) done.emplace_back(sizes[part], 0);
+      holder.team.run([&] {
+        for (int region = 1; region <= 20; ++region) {
+          holder.team.share(
+              grain, [&](uint32_t part) { return sizes[part]; },
+              [&](uint32_t part, size_t first, size_t last, uint32_t thread) {
+                EXPECT_LT(thread, threads);
+                EXPECT_LE(last - first, threads > 1 ? grain : sizes[part]);
+                for (size_t unit = first; unit < last; ++unit) ++done[part][unit];
+              });
+          for (uint32_t part = 0; part < threads; ++part)
+            ASSERT_EQ(done[part], std::vector<int>(sizes[part], region))
+                << part << " of " << threads;
+        }
+      });
+    }
+  }
+}
+
+// A thread does its own part where nobody is late, and the part of one that is.
+TEST(Team, ShareHelpsALateThread) {
+  TeamHolder holder(2);
+  std::atomic<int> helped{0}, begun{0};
+  holder.team.run([&] {
+    holder.team.share(
+        1, [](uint32_t) { return size_t{8}; },
+        [&](uint32_t part, size_t, size_t, uint32_t thread) {
+          if (thread == 0)  // not before the other has begun
+            while (begun.load() == 0) sched_yield();
+          helped += part != thread;
+          if (thread == 1 && begun++ == 0)  // until the other has done all else
+            while (helped.load() < 7) sched_yield();
+        });
+  });
+  EXPECT_EQ(helped.load(), 7);
+  EXPECT_EQ(begun.load(), 1);
 }
 
 TEST(Team, EveryThreadTakesPartOnItsOwn) {
