@@ -14,6 +14,7 @@ struct BlockActivations {
   const uint8_t* correction;
   const uint8_t* scale;
   const uint8_t* scaled_sum;
+  const int32_t* row_correction;  // one a token
   size_t blocks, pitch;
 
   MOTE_INLINE BlockActivations(const Activations& a, size_t columns, size_t token)
@@ -21,6 +22,7 @@ struct BlockActivations {
         correction(reinterpret_cast<const uint8_t*>(a.correction + token * (columns / 16))),
         scale(reinterpret_cast<const uint8_t*>(a.scale + token * (columns / 32))),
         scaled_sum(reinterpret_cast<const uint8_t*>(a.scaled_sum + token * (columns / 32))),
+        row_correction(a.row_correction ? a.row_correction + token : nullptr),
         blocks(columns / 32),
         pitch(columns / 32 * sizeof(float)) {}
   MOTE_INLINE void next_block() {
@@ -44,6 +46,12 @@ struct BlockActivations {
     return shift_right < kOffset == 0
                ? 0
                : __builtin_ctz(128 / kOffset) > (sum_at<kGroups, kGroup>(at));
+  }
+  // The same for all columns of token t.
+  template <int kOffset>
+  MOTE_INLINE Ints row_first(int t) const {
+    if constexpr (kOffset == 0) return set_int(0);
+    return set_int(row_correction[t] / (128 / kOffset));
   }
   MOTE_INLINE ActivationBlock block(size_t at) const { return ActivationBlock(q + 8 * at); }
   MOTE_INLINE Floats scale_at(size_t at) const { return set_float(read<float>(scale + at)); }

@@ -18,6 +18,12 @@ struct BlockDot {
     group[0].begin(first<0>(x, at));
     if constexpr (F::kGroups == 2) group[1].begin(first<1>(x, at));
   }
+  // Of a row's blocks one after the other: what was so far, and with this one.
+  MOTE_INLINE void begin_row(Ints total) { group[0].begin(F::kOffset ? total : set_int(0)); }
+  MOTE_INLINE Ints finish_row(Ints total) {
+    const Ints dot = group[0].finish(set_int(0));
+    return F::kOffset ? dot : add(total, dot);
+  }
   MOTE_INLINE void step(int i, Bytes w, const ActivationBlock& q) {
     group[i / kSteps].step(i, w, q);
   }

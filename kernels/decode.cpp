@@ -77,6 +77,8 @@ struct q8_0_row {
   }
 };
 
+using q8_row_row = q8_0_row;
+
 template <class Row, size_t values, size_t bytes>
 void decode_row(float* y, const uint8_t* weights, size_t columns, size_t row) {
   Row::decode(y, weights + row * (columns / values * bytes), columns);
@@ -114,6 +116,7 @@ BOTH(q4_1, 32, 20)
 BOTH(q5_0, 32, 22)
 BOTH(q5_1, 32, 24)
 BOTH(q8_0, 32, 34)
+BOTH(q8_row, 32, 34)
 BOTH(q2_k, 256, 84)
 BOTH(q3_k, 256, 110)
 BOTH(q4_k, 256, 144)

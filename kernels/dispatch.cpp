@@ -69,6 +69,8 @@ bool needs_quantized_activations(Format format) {
   return format != Format::f32 && format != Format::f16 && format != Format::bf16;
 }
 
+bool needs_quantized_rows(Format format) { return native_format(format) == Format::q8_row; }
+
 // A panel of 32 rows of floats is the largest.
 size_t linear_scratch_bytes(size_t columns) { return 32 * sizeof(float) * columns; }
 

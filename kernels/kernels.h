@@ -31,6 +31,8 @@ struct Activations {
   int8_t* outlier_q = nullptr;  // [tokens][columns / 32][4], within ±127
   float* outlier_scale = nullptr;         // [tokens][columns / 32]
   int32_t* outlier_correction = nullptr;  // [tokens][columns / 32]  -128 * (sum of the 4 q)
+  // Of rows from quantize_row, where all blocks have the same scale: [tokens] -128 * (sum of q).
+  int32_t* row_correction = nullptr;
 };
 
 inline constexpr uint32_t kNoOutlier = UINT32_MAX;
@@ -39,17 +41,20 @@ inline constexpr uint32_t kNoOutlier = UINT32_MAX;
 // the largest group of 4 columns takes more from the squared step than half the row's mean squared
 // step. They get another q, scale, scaled_sum and correction. Meaning: quant::separate_outliers,
 // bit for bit.
+// quantize_row: all of it for weights with one scale a row (q8_row), from x alone; also
+// row_correction. Meaning: quant::quantize_row.
 struct OutlierTask {
   const float* x;  // [columns]
   size_t columns;
-  int8_t* q;                    // [columns]
-  float* scale;                 // [columns / 32]
-  float* scaled_sum;            // [columns / 32]
-  int32_t* correction;          // [columns / 32][2]
-  uint32_t* group;              // [columns / 32 + 1]
-  int8_t* outlier_q;            // [columns / 32][4]
-  float* outlier_scale;         // [columns / 32]
-  int32_t* outlier_correction;  // [columns / 32]
+  int8_t* q;                          // [columns]
+  float* scale;                       // [columns / 32]
+  float* scaled_sum;                  // [columns / 32]
+  int32_t* correction;                // [columns / 32][2]
+  uint32_t* group;                    // [columns / 32 + 1]
+  int8_t* outlier_q;                  // [columns / 32][4]
+  float* outlier_scale;               // [columns / 32]
+  int32_t* outlier_correction;        // [columns / 32]
+  int32_t* row_correction = nullptr;  // of quantize_row: the sum of what the blocks have to correct
 };
 
 // y[t][r] = sum over c of x[t][c] * w[r][c] (+ bias[r]) (+ the old y[t][r] if accumulate), for all
@@ -63,6 +68,9 @@ struct OutlierTask {
 // with dot the exact int32 dot product of the block. Formats with integer scales s of 16 columns:
 // dot = the exact s1 * dot1 + s2 * dot2, and both minimums in turn,
 //   acc = fma(m[r][b][h], float(sum of the 16 q) * scale[t][b], acc).
+// q8_row, of rows from quantize_row: dot is the exact int32 dot product of the whole row (columns
+// <= kMostRowColumns, so that it is one),
+//   acc = fma(float(dot) * scale[t][0], d[r][0], 0)
 // Float formats:
 //   acc = fma(x[t][c], w[r][c], acc)
 // A second accumulator takes the outliers, also ascending, with dot4 the exact dot product of 4
@@ -71,6 +79,7 @@ struct OutlierTask {
 // (their part of a format's single minimum is in scaled_sum; of two, the column's is added
 // likewise) and where there are any, acc + acc2 is the sum. Then bias, then the old y are added.
 // Instruction sets without fma multiply and add.
+inline constexpr size_t kMostRowColumns = 65536;
 struct LinearTask {
   // [rows][columns] in the format, all rows where it is packed (quant/packed.h); any alignment
   const uint8_t* weights = nullptr;
@@ -203,7 +212,8 @@ using DecodeKernel = void (*)(float* y, const uint8_t* weights, size_t rows, siz
                               size_t row);
 LinearKernel linear_kernel(const Kernels& kernels, Format format);
 DecodeKernel decode_kernel(const Kernels& kernels, Format format);
-// Whether linear_kernel reads int8 activations.
+// Whether linear_kernel reads int8 activations; and whether only such as quantize_row makes.
 bool needs_quantized_activations(Format format);
+bool needs_quantized_rows(Format format);
 
 }  // namespace mote

@@ -152,7 +152,7 @@ struct FewTokens<formats::iq4_nl> {
 template <class F>
 void linear_blocks(const LinearTask& task) {
   const size_t whole = task.first_row + (task.last_row - task.first_row) / kTileRows * kTileRows;
-  constexpr int kFew = F::kValues == 32 || kFewTokens == 0 ? kFewTokens : 1;
+  constexpr int kFew = F::kRowScaled ? 0 : F::kValues == 32 || kFewTokens == 0 ? kFewTokens : 1;
   const bool few = few_tokens_upto<typename FewTokens<F>::type, kFew>(task, whole);
   const size_t rest = few ? whole : task.first_row;
   if (rest == task.last_row || task.tokens == 0) return;

@@ -30,11 +30,11 @@ static_assert(32 % kPanelRows == 0);
 
 // What a panel is, whatever format it came from: formats that are alike share the loops. Unsigned
 // bytes have the same offset for all formats that have one: the one whose correction is stored.
-template <Weights weights, int offset, int minimums, int groups>
+template <Weights weights, int offset, int minimums, int groups, bool row_scaled>
 struct PanelForm {
   static constexpr Weights kWeights = weights;
   static constexpr int kOffset = offset, kMinimums = minimums, kGroups = groups;
-  static constexpr bool kRowVectors = false;
+  static constexpr bool kRowVectors = false, kRowScaled = row_scaled;
   static constexpr int kScaleVectors = 1 + minimums + (groups == 2 ? 2 : 0);
   static constexpr size_t kWeightBytes = 8 * kPanelVectors * kVectorBytes;
   static constexpr size_t kBytes = kWeightBytes + kScaleVectors * kPanelRows * sizeof(float);
@@ -56,8 +56,9 @@ struct PanelForm {
 template <class F>
 constexpr bool kRaised = kByteOffset != 0 && F::kOffset != 0;
 template <class F>
-using PanelOf = PanelForm<kByteOffset != 0 ? Weights::bytes : F::kWeights,
-                          kRaised<F> ? kByteOffset : F::kOffset, F::kMinimums, F::kGroups>;
+using PanelOf =
+    PanelForm<kByteOffset != 0 ? Weights::bytes : F::kWeights,
+              kRaised<F> ? kByteOffset : F::kOffset, F::kMinimums, F::kGroups, F::kRowScaled>;
 
 template <class F>
 MOTE_INLINE void fill_panel_run(const typename F::Raw& raw, size_t run, uint8_t* panel) {
@@ -222,6 +223,45 @@ MOTE_INLINE void add_pair(const uint8_t* panel, int v, const BlockActivations& x
   }
 }
 
+// dots += one block of a panel times kTokens tokens.
+template <class P, int kTokens>
+MOTE_INLINE void multiply_panel_block(
+    const uint8_t* panel, const BlockActivations& x, const TokenOffsets<kTokens>& offsets,
+    Ints (&dots)[(kTokens + 1) / 2][kPanelVectors][P::kGroups][2]) {
+  MOTE_UNROLL
+  for (int i = 0; i < 8; i += 2) {
+    const int g = i * P::kGroups / 8;
+    Bytes w[kPanelVectors][2];
+    MOTE_UNROLL
+    for (int v = 0; v < kPanelVectors; ++v) {
+      w[v][0] = load_bytes(panel + (i * kPanelVectors + v) * kVectorBytes);
+      w[v][1] = load_bytes(panel + ((i + 1) * kPanelVectors + v) * kVectorBytes);
+    }
+    MOTE_UNROLL
+    for (int p = 0; p < (kTokens + 1) / 2; ++p) {
+      const size_t a = offsets.at[2 * p], b = offsets.at[minimum(2 * p + 1, kTokens - 1)];
+      const Bytes q = two_tokens(x.q + 8 * a + 4 * i, x.q + 8 * b + 4 * i);
+      MOTE_UNROLL
+      for (int v = 0; v < kPanelVectors; ++v) {
+        dots[p][v][g][0] = multiply_two_by_two(dots[p][v][g][0], w[v][0], q);
+        dots[p][v][g][1] = multiply_two_by_two(dots[p][v][g][1], w[v][1], q);
+      }
+    }
+  }
+}
+
+// sums of tokens from products of pairs of rows and tokens.
+template <int kTokens>
+MOTE_INLINE void split_pairs(const Floats (&products)[(kTokens + 1) / 2][kPanelVectors][2],
+                             Floats (&sums)[kTokens][kPanelVectors]) {
+  MOTE_UNROLL
+  for (int t = 0; t < kTokens; ++t) {
+    MOTE_UNROLL
+    for (int v = 0; v < kPanelVectors; ++v)
+      sums[t][v] = rows_of_token(products[t / 2][v][0], products[t / 2][v][1], t % 2);
+  }
+}
+
 // sums = a panel times kTokens tokens, two rows by two tokens at a time; an odd last token is its
 // own partner.
 template <class P, int kTokens, bool kFetch>
@@ -246,26 +286,7 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
       for (int v = 0; v < kPanelVectors; ++v)
         for (int g = 0; g < P::kGroups; ++g) dots[p][v][g][0] = dots[p][v][g][1] = first[g];
     }
-    MOTE_UNROLL
-    for (int i = 0; i < 8; i += 2) {
-      const int g = i * P::kGroups / 8;
-      Bytes w[kPanelVectors][2];
-      MOTE_UNROLL
-      for (int v = 0; v < kPanelVectors; ++v) {
-        w[v][0] = load_bytes(panel + (i * kPanelVectors + v) * kVectorBytes);
-        w[v][1] = load_bytes(panel + ((i + 1) * kPanelVectors + v) * kVectorBytes);
-      }
-      MOTE_UNROLL
-      for (int p = 0; p < kPairs; ++p) {
-        const size_t a = offsets.at[2 * p], b = offsets.at[minimum(2 * p + 1, kTokens - 1)];
-        const Bytes q = two_tokens(x.q + 8 * a + 4 * i, x.q + 8 * b + 4 * i);
-        MOTE_UNROLL
-        for (int v = 0; v < kPanelVectors; ++v) {
-          dots[p][v][g][0] = multiply_two_by_two(dots[p][v][g][0], w[v][0], q);
-          dots[p][v][g][1] = multiply_two_by_two(dots[p][v][g][1], w[v][1], q);
-        }
-      }
-    }
+    multiply_panel_block<P, kTokens>(panel, x, offsets, dots);
     MOTE_UNROLL
     for (int p = 0; p < kPairs; ++p) {
       const size_t a = offsets.at[2 * p], b = offsets.at[minimum(2 * p + 1, kTokens - 1)];
@@ -274,12 +295,41 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
         add_pair<P>(panel, v, x, a, b, dots[p][v], products[p][v]);
     }
   }
+  split_pairs<kTokens>(products, sums);
+}
+
+// The same where a row has one scale: one dot product of all columns.
+template <class P, int kTokens, bool kFetch>
+MOTE_INLINE void multiply_panel_rows(const uint8_t* panel, BlockActivations x, Ahead ahead,
+                                     Floats (&sums)[kTokens][kPanelVectors]) {
+  constexpr int kPairs = (kTokens + 1) / 2;
+  TokenOffsets<kTokens> offsets(x.pitch);
+  const uint8_t* const first = panel;
+  const BlockActivations row = x;
+  Ints dots[kPairs][kPanelVectors][1][2];
   MOTE_UNROLL
-  for (int t = 0; t < kTokens; ++t) {
-    MOTE_UNROLL
-    for (int v = 0; v < kPanelVectors; ++v)
-      sums[t][v] = rows_of_token(products[t / 2][v][0], products[t / 2][v][1], t % 2);
+  for (int p = 0; p < kPairs; ++p) {
+    const Ints start = by_token(x.row_first<P::kOffset>(2 * p),
+                                x.row_first<P::kOffset>(minimum(2 * p + 1, kTokens - 1)));
+    for (int v = 0; v < kPanelVectors; ++v) dots[p][v][0][0] = dots[p][v][0][1] = start;
   }
+  const uint8_t* end = panel + x.blocks * P::kBytes;
+  for (; panel != end; panel += P::kBytes, x.next_block()) {
+    offsets.pin();
+    if constexpr (kFetch) ahead.fetch();
+    multiply_panel_block<P, kTokens>(panel, x, offsets, dots);
+  }
+  Floats products[kPairs][kPanelVectors][2];
+  MOTE_UNROLL
+  for (int p = 0; p < kPairs; ++p) {
+    const size_t a = offsets.at[2 * p], b = offsets.at[minimum(2 * p + 1, kTokens - 1)];
+    MOTE_UNROLL
+    for (int v = 0; v < kPanelVectors; ++v) {
+      products[p][v][0] = products[p][v][1] = set_float(0);
+      add_pair<P>(first, v, row, a, b, dots[p][v], products[p][v]);
+    }
+  }
+  split_pairs<kTokens>(products, sums);
 }
 
 #elif defined(MOTE_ISA_scalar)
@@ -317,7 +367,37 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
   sums[0][0] = sum;
 }
 
+template <class P, int kTokens, bool kFetch>
+MOTE_INLINE void multiply_panel_rows(const uint8_t* panel, BlockActivations x, Ahead,
+                                     Floats (&sums)[kTokens][kPanelVectors]) {
+  const float scale = P::d(panel, 0), x_scale = x.scale_at(0);
+  const uint8_t* end = panel + x.blocks * P::kBytes;
+  int32_t dot = 0;
+  for (; panel != end; panel += P::kBytes, x.next_block())
+    dot += plain_dot(reinterpret_cast<const int8_t*>(panel), x.q, 32);
+  sums[0][0] = fma(multiply(to_float(dot), x_scale), scale, set_float(0));
+}
+
 #else
+
+// One block of a panel times kTokens tokens.
+template <class P, int kTokens>
+MOTE_INLINE void multiply_panel_block(const uint8_t* panel, const BlockActivations& x,
+                                      const TokenOffsets<kTokens>& offsets,
+                                      BlockDot<P, 1> (&dots)[kTokens][kPanelVectors]) {
+  MOTE_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    Bytes w[kPanelVectors];
+    MOTE_UNROLL
+    for (int v = 0; v < kPanelVectors; ++v)
+      w[v] = load_bytes(panel + (i * kPanelVectors + v) * kVectorBytes);
+    MOTE_UNROLL
+    for (int t = 0; t < kTokens; ++t) {
+      MOTE_UNROLL
+      for (int v = 0; v < kPanelVectors; ++v) dots[t][v].step(i, w[v], x.block(offsets.at[t]));
+    }
+  }
+}
 
 // sums = a panel times kTokens tokens.
 template <class P, int kTokens, bool kFetch>
@@ -335,18 +415,7 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
     MOTE_UNROLL
     for (int t = 0; t < kTokens; ++t)
       for (int v = 0; v < kPanelVectors; ++v) dots[t][v].begin(x, offsets.at[t]);
-    MOTE_UNROLL
-    for (int i = 0; i < 8; ++i) {
-      Bytes w[kPanelVectors];
-      MOTE_UNROLL
-      for (int v = 0; v < kPanelVectors; ++v)
-        w[v] = load_bytes(panel + (i * kPanelVectors + v) * kVectorBytes);
-      MOTE_UNROLL
-      for (int t = 0; t < kTokens; ++t) {
-        MOTE_UNROLL
-        for (int v = 0; v < kPanelVectors; ++v) dots[t][v].step(i, w[v], x.block(offsets.at[t]));
-      }
-    }
+    multiply_panel_block<P, kTokens>(panel, x, offsets, dots);
     MOTE_UNROLL
     for (int t = 0; t < kTokens; ++t) {
       const size_t at = offsets.at[t];
@@ -364,6 +433,41 @@ MOTE_INLINE void multiply_panel_blocks(const uint8_t* panel, BlockActivations x,
   }
 }
 
+// The same where a row has one scale: one dot product of all columns.
+template <class P, int kTokens, bool kFetch>
+MOTE_INLINE void multiply_panel_rows(const uint8_t* panel, BlockActivations x, Ahead ahead,
+                                     Floats (&sums)[kTokens][kPanelVectors]) {
+  TokenOffsets<kTokens> offsets(x.pitch);
+  Floats scales[kPanelVectors];
+  MOTE_UNROLL
+  for (int v = 0; v < kPanelVectors; ++v) scales[v] = P::d(panel, v);
+  const uint8_t* scale = x.scale;
+  Ints totals[kTokens][kPanelVectors];
+  MOTE_UNROLL
+  for (int t = 0; t < kTokens; ++t)
+    for (int v = 0; v < kPanelVectors; ++v) totals[t][v] = x.row_first<P::kOffset>(t);
+  const uint8_t* end = panel + x.blocks * P::kBytes;
+  for (; panel != end; panel += P::kBytes, x.next_block()) {
+    offsets.pin();
+    if constexpr (kFetch) ahead.fetch();
+    BlockDot<P, 1> dots[kTokens][kPanelVectors];
+    MOTE_UNROLL
+    for (int t = 0; t < kTokens; ++t)
+      for (int v = 0; v < kPanelVectors; ++v) dots[t][v].begin_row(totals[t][v]);
+    multiply_panel_block<P, kTokens>(panel, x, offsets, dots);
+    MOTE_UNROLL
+    for (int t = 0; t < kTokens; ++t)
+      for (int v = 0; v < kPanelVectors; ++v) totals[t][v] = dots[t][v].finish_row(totals[t][v]);
+  }
+  MOTE_UNROLL
+  for (int t = 0; t < kTokens; ++t) {
+    const Floats x_scale = set_float(read<float>(scale + offsets.at[t]));
+    MOTE_UNROLL
+    for (int v = 0; v < kPanelVectors; ++v)
+      sums[t][v] = fma(multiply(to_float(totals[t][v]), x_scale), scales[v], set_float(0));
+  }
+}
+
 #endif
 
 template <class P, int kTokens, bool kFetch>
@@ -371,7 +475,10 @@ void multiply_panel(const uint8_t* panel, const LinearTask& task, Ahead ahead, s
                     size_t row) {
   Floats sums[kTokens][kPanelVectors];
   const BlockActivations x(*task.activations, task.columns, token);
-  multiply_panel_blocks<P, kTokens, kFetch>(panel, x, ahead, sums);
+  if constexpr (P::kRowScaled)
+    multiply_panel_rows<P, kTokens, kFetch>(panel, x, ahead, sums);
+  else
+    multiply_panel_blocks<P, kTokens, kFetch>(panel, x, ahead, sums);
   float spill[kTokens][kPanelRows];
   spill_tile(sums, spill);
   if (task.activations->outliers)

@@ -26,38 +26,40 @@ MOTE_INLINE __m512i sum_quarters(__m512i bytes) {
   return _mm512_add_epi32(sums, _mm512_shuffle_epi32(sums, _MM_PERM_CDAB));
 }
 
-// quantize_activations of four blocks with one division; false, and nothing done, if a value is not
-// finite.
-MOTE_INLINE bool quantize_four_blocks(const float* x, int8_t* q, float* scale, float* scaled_sum,
-                                      int32_t* correction) {
+// The largest magnitudes of four blocks, as bits, each in the lanes of its quarter.
+MOTE_INLINE __m512i largest_magnitudes(const __m512 values[8]) {
   const __m512i positive = _mm512_set1_epi32(0x7fffffff);
-  __m512 values[8];
   __m512i largest[4];
   MOTE_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    values[2 * i] = _mm512_loadu_ps(x + 32 * i);
-    values[2 * i + 1] = _mm512_loadu_ps(x + 32 * i + 16);
+  for (int i = 0; i < 4; ++i)
     largest[i] =
         _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(values[2 * i]), positive),
                          _mm512_and_si512(_mm512_castps_si512(values[2 * i + 1]), positive));
-  }
-  const __m512i infinity = _mm512_set1_epi32(0x7f800000);
-  const __m512i all = largest_of_each(largest);
-  if (_mm512_cmpge_epi32_mask(all, infinity)) return false;
+  return largest_of_each(largest);
+}
+// Lane 0 of each quarter.
+MOTE_INLINE __m128i first_lanes(__m512i quarters) {
+  return _mm512_castsi512_si128(_mm512_permutexvar_epi32(
+      _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12), quarters));
+}
+MOTE_INLINE void load_four_blocks(const float* x, __m512 values[8]) {
+  MOTE_UNROLL
+  for (int i = 0; i < 8; ++i) values[i] = _mm512_loadu_ps(x + 16 * i);
+}
+// The same of x; returns the bits of the largest of all.
+MOTE_INLINE int32_t largest_of_four_blocks(const float* x, float* largest) {
+  __m512 values[8];
+  load_four_blocks(x, values);
+  const __m128i each = first_lanes(largest_magnitudes(values));
+  _mm_storeu_ps(largest, _mm_castsi128_ps(each));
+  const __m128i pairs = _mm_max_epi32(each, _mm_shuffle_epi32(each, 0x4e));
+  return _mm_cvtsi128_si32(_mm_max_epi32(pairs, _mm_shuffle_epi32(pairs, 0xb1)));
+}
 
-  // Lanes 0..3: 127 / largest of the four blocks, lanes 4..7: largest / 127. Zero where 127 /
-  // largest is infinite.
-  const __m256 maxima = _mm256_castsi256_ps(_mm512_castsi512_si256(_mm512_permutexvar_epi32(
-      _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12), all)));
-  const __m256 most = _mm256_set1_ps(127.0f);
-  __m256 quotients =
-      _mm256_div_ps(_mm256_blend_ps(most, maxima, 0xf0), _mm256_blend_ps(maxima, most, 0xf0));
-  const __mmask8 regular =
-      _mm256_cmplt_epi32_mask(_mm256_castps_si256(quotients), _mm512_castsi512_si256(infinity)) &
-      15;
-  quotients = _mm256_maskz_mov_ps(static_cast<__mmask8>(regular | regular << 4), quotients);
-
-  const __m512 factors = _mm512_castps256_ps512(quotients);
+// Four blocks at the factors in lanes 0..3; returns the sum of their corrections.
+MOTE_INLINE int32_t round_four_blocks(const __m512 values[8], __m512 factors, __m128 scales,
+                                      int8_t* q, float* scale, float* scaled_sum,
+                                      int32_t* correction) {
   const __m512i in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   __m512i sums[2];  // quarters: first and second half of a block, then of the next
   MOTE_UNROLL
@@ -81,7 +83,6 @@ MOTE_INLINE bool quantize_four_blocks(const float* x, int8_t* q, float* scale, f
       sums[1]);
   const __m128i firsts = _mm512_castsi512_si128(first);
   const __m128i totals = _mm_add_epi32(firsts, _mm512_castsi512_si128(second));
-  const __m128 scales = _mm256_extractf128_ps(quotients, 1);
   _mm_storeu_ps(scale, scales);
   _mm_storeu_ps(scaled_sum, _mm_mul_ps(scales, _mm_cvtepi32_ps(totals)));
   const __m128i zero = _mm_setzero_si128();
@@ -89,6 +90,32 @@ MOTE_INLINE bool quantize_four_blocks(const float* x, int8_t* q, float* scale, f
   auto* out = reinterpret_cast<__m128i*>(correction);
   _mm_storeu_si128(out, _mm_slli_epi32(_mm_sub_epi32(zero, low), 7));
   _mm_storeu_si128(out + 1, _mm_slli_epi32(_mm_sub_epi32(zero, high), 7));
+  const __m128i pairs = _mm_add_epi32(totals, _mm_shuffle_epi32(totals, 0x4e));
+  return -128 * _mm_cvtsi128_si32(_mm_add_epi32(pairs, _mm_shuffle_epi32(pairs, 0xb1)));
+}
+
+// quantize_activations of four blocks with one division; false, and nothing done, if a value is not
+// finite.
+MOTE_INLINE bool quantize_four_blocks(const float* x, int8_t* q, float* scale, float* scaled_sum,
+                                      int32_t* correction) {
+  __m512 values[8];
+  load_four_blocks(x, values);
+  const __m512i infinity = _mm512_set1_epi32(0x7f800000);
+  const __m512i all = largest_magnitudes(values);
+  if (_mm512_cmpge_epi32_mask(all, infinity)) return false;
+
+  // Lanes 0..3: 127 / largest of the four blocks, lanes 4..7: largest / 127. Zero where 127 /
+  // largest is infinite.
+  const __m256 maxima = _mm256_castsi256_ps(_mm256_broadcastsi128_si256(first_lanes(all)));
+  const __m256 most = _mm256_set1_ps(127.0f);
+  __m256 quotients =
+      _mm256_div_ps(_mm256_blend_ps(most, maxima, 0xf0), _mm256_blend_ps(maxima, most, 0xf0));
+  const __mmask8 regular =
+      _mm256_cmplt_epi32_mask(_mm256_castps_si256(quotients), _mm512_castsi512_si256(infinity)) &
+      15;
+  quotients = _mm256_maskz_mov_ps(static_cast<__mmask8>(regular | regular << 4), quotients);
+  round_four_blocks(values, _mm512_castps256_ps512(quotients), _mm256_extractf128_ps(quotients, 1),
+                    q, scale, scaled_sum, correction);
   return true;
 }
 

@@ -27,6 +27,7 @@ struct Block {
 // What the loops need to know of a format. Values are kBytes bytes for kValues, and:
 //   kWeights, kOffset   kind and offset of w (simd_int8.h)
 //   kMinimums           how many m the 32 columns have: 0, 1 or 2
+//   kRowScaled          whether d is that of all the row's blocks, and so is the activations' scale
 //   kGroups             1, or 2 where scale[group] has to multiply the dot products of 16 columns
 //   Raw                 load(rows) takes kLanes rows of a block; unpack(run, out) gives columns
 //                       32 run .. 32 run + 31
@@ -37,7 +38,7 @@ struct BlockFormat {
   static constexpr size_t kBytes = bytes, kValues = values;
   static constexpr Weights kWeights = weights;
   static constexpr int kOffset = offset, kMinimums = minimums, kGroups = groups;
-  static constexpr bool kRowVectors = BlockRows::kRowVectors;
+  static constexpr bool kRowVectors = BlockRows::kRowVectors, kRowScaled = false;
 };
 
 // Blocks of 32 are unpacked straight from memory.
@@ -126,6 +127,11 @@ struct Q8_0 : BlockFormat<R, 34, 32, Weights::bytes, kByteOffset, 0> {
 };
 
 template <class R>
+struct Q8Row : Q8_0<R> {
+  static constexpr bool kRowScaled = true;
+};
+
+template <class R>
 struct Iq4Nl : BlockFormat<R, 18, 32, Weights::bytes, kByteOffset, 0> {
   struct Raw : InPlace<R> {
     using InPlace<R>::rows;
@@ -146,6 +152,7 @@ BOTH_ROWS(q4_1, Q4_1)
 BOTH_ROWS(q5_0, Q5_0)
 BOTH_ROWS(q5_1, Q5_1)
 BOTH_ROWS(q8_0, Q8_0)
+BOTH_ROWS(q8_row, Q8Row)
 BOTH_ROWS(iq4_nl, Iq4Nl)
 
 // Float formats: 16 bytes of each row are kColumns columns, one vector each.

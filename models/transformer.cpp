@@ -32,6 +32,7 @@ Activations take_activations(Arena& arena, size_t tokens, size_t columns) {
   a.outlier_q = arena.take<int8_t>(tokens, columns / 8);
   a.outlier_scale = arena.take<float>(tokens, columns / 32);
   a.outlier_correction = arena.take<int32_t>(tokens, columns / 32);
+  a.row_correction = arena.take<int32_t>(tokens);
   return a;
 }
 
@@ -50,6 +51,7 @@ Activations part_of(const Activations& all, size_t columns, size_t token, const 
   a.outlier_q += 4 * blocks;
   a.outlier_scale += blocks;
   a.outlier_correction += blocks;
+  a.row_correction += token;
   return a;
 }
 
@@ -189,8 +191,8 @@ void Transformer::embed(Team& team, size_t tokens) {
     embed_row(t, x);
     if (!projected)
       prepare(first, t);
-    else if (w.embedding_projection.quantized_input)
-      quantize(quantized_, x, spec.embedding_width, t);
+    else
+      quantize(w.embedding_projection.input, quantized_, x, spec.embedding_width, t);
   });
   if (!projected) return;
   const Product product = {&w.embedding_projection, w.embedding_projection_bias, x_, spec.hidden,
@@ -202,21 +204,21 @@ void Transformer::embed(Team& team, size_t tokens) {
 Transformer::Input Transformer::attention_input(uint32_t layer) const {
   const LayerWeights& w = model_->weights.layers[layer];
   return {w.attention_norm, w.attention_norm_bias, w.attention_norm != nullptr,
-          w.query.quantized_input || w.key.quantized_input || w.value.quantized_input};
+          std::max({w.query.input, w.key.input, w.value.input})};
 }
 // Beside attention it reads attention's own input.
 Transformer::Input Transformer::feed_forward_input(uint32_t layer) const {
   const LayerWeights& w = model_->weights.layers[layer];
-  const bool quantized = w.up.quantized_input || w.gate.quantized_input;
-  if (model_->spec.parallel) return {nullptr, nullptr, w.attention_norm != nullptr, quantized};
-  return {w.feed_forward_norm, w.feed_forward_norm_bias, w.feed_forward_norm != nullptr, quantized};
+  const InputKind kind = std::max(w.up.input, w.gate.input);
+  if (model_->spec.parallel) return {nullptr, nullptr, w.attention_norm != nullptr, kind};
+  return {w.feed_forward_norm, w.feed_forward_norm_bias, w.feed_forward_norm != nullptr, kind};
 }
 
 void Transformer::prepare(const Input& input, size_t token) {
   const size_t hidden = model_->spec.hidden;
   const float* x = x_ + token * hidden;
   if (input.norm) normalize(x, input.norm, input.norm_bias, normed_ + token * hidden);
-  if (input.quantized) quantize(quantized_, rows_of(input) + token * hidden, hidden, token);
+  quantize(input.kind, quantized_, rows_of(input) + token * hidden, hidden, token);
 }
 
 void Transformer::normalize(const float* x, const float* weight, const float* bias,
@@ -228,7 +230,9 @@ void Transformer::normalize(const float* x, const float* weight, const float* bi
     model_->kernels->layer_norm(y, x, weight, bias, spec.hidden, spec.norm_epsilon);
 }
 
-void Transformer::quantize(const Activations& to, const float* x, size_t columns, size_t token) {
+void Transformer::quantize(InputKind kind, const Activations& to, const float* x, size_t columns,
+                           size_t token) {
+  if (kind == InputKind::floats) return;
   const Activations row = part_of(to, columns, token, x, columns);
   const OutlierTask task = {x,
                             columns,
@@ -239,10 +243,20 @@ void Transformer::quantize(const Activations& to, const float* x, size_t columns
                             row.outlier_group,
                             row.outlier_q,
                             row.outlier_scale,
-                            row.outlier_correction};
+                            row.outlier_correction,
+                            row.row_correction};
+  if (kind == InputKind::rows) return model_->kernels->quantize_row(&task);
   model_->kernels->quantize_activations(x, columns, task.q, task.scale, task.scaled_sum,
                                         task.correction);
   model_->kernels->separate_outliers(&task);
+}
+
+void Transformer::quantize_rows(Team& team, const Matrix& matrix, const float* x, size_t stride,
+                                size_t rows) {
+  if (matrix.input == InputKind::floats) return;
+  each_row(team, rows, [&](size_t t) {
+    quantize(matrix.input, quantized_, x + t * stride, matrix.columns, t);
+  });
 }
 
 // Units [range) of kPanelRows rows each, counted over all products.
@@ -313,7 +327,8 @@ void Transformer::add_to_residual(Team& team, const BlockEnd& end, const Activat
   float* to = (direct ? x_ : block_out_) + rows.first * spec.hidden;
   const Product product = {end.matrix, end.bias, to, spec.hidden, direct};
   multiply(team, end.matrix->columns, input, tokens, &product, 1);
-  if (direct && !end.residual_norm && (!next || (!next->norm && !next->quantized))) return;
+  if (direct && !end.residual_norm && (!next || (!next->norm && next->kind == InputKind::floats)))
+    return;
   each_row(team, tokens, [&](size_t t) {
     float* x = x_ + (rows.first + t) * spec.hidden;
     if (!direct) {
@@ -369,10 +384,7 @@ void Transformer::attention_block(Team& team, uint32_t layer, size_t tokens, siz
     attention_.attend(team, kernels, layer_spec.window, model_->relative_bias.zero(),
                       model_->relative_bias.head_stride(), qkv_, key, value, qkv_width_, attended_,
                       query_width_);
-  if (w.attention_output.quantized_input)
-    each_row(team, tokens, [&](size_t t) {
-      quantize(quantized_, attended_ + t * query_width_, query_width_, t);
-    });
+  quantize_rows(team, w.attention_output, attended_, query_width_, tokens);
   const BlockEnd end = {&w.attention_output, w.attention_output_bias, w.attention_post_norm,
                         w.attention_residual_norm, w.attention_residual_norm_bias};
   const Input next = feed_forward_input(layer);
@@ -418,7 +430,7 @@ void Transformer::feed_forward_rows(Team& team, uint32_t layer, Range rows) {
   each_row(team, tokens, [&](size_t t) {
     float* y = gate_up_ + t * up_width_;
     activate(spec.activation, y, spec.gated ? y + width : nullptr, width);
-    if (w.down.quantized_input) quantize(activated_, y, width, t);
+    quantize(w.down.input, activated_, y, width, t);
   });
   const BlockEnd end = {&w.down, w.down_bias, w.feed_forward_post_norm,
                         w.feed_forward_residual_norm, w.feed_forward_residual_norm_bias};
@@ -440,7 +452,7 @@ float* Transformer::logits(Team& team, size_t first, size_t count) {
       normalize(x, weights.output_norm, weights.output_norm_bias, y);
       x = y;
     }
-    if (weights.output.quantized_input) quantize(quantized_, x, spec.hidden, t);
+    quantize(weights.output.input, quantized_, x, spec.hidden, t);
   });
   const Product product = {&weights.output, nullptr, logits_, spec.vocabulary, false};
   multiply(team, spec.hidden, input, spec.hidden, count, &product, 1);

@@ -88,7 +88,7 @@ class Transformer {
   struct Input {
     const float *norm, *norm_bias;
     bool normed;     // it is then in normed_
-    bool quantized;  // and as int8
+    InputKind kind;  // and so in quantized_
   };
   Input attention_input(uint32_t layer) const;
   Input feed_forward_input(uint32_t layer) const;
@@ -117,7 +117,10 @@ class Transformer {
   void normalize(const float* x, const float* weight, const float* bias, float* y) const;
   void turn_heads(const LayerWeights& weights, const LayerSpec& layer, size_t token);
   // Quantizes row x of `columns` as `token` of what a multiply() reads.
-  void quantize(const Activations& to, const float* x, size_t columns, size_t token);
+  void quantize(InputKind kind, const Activations& to, const float* x, size_t columns,
+                size_t token);
+  // Rows x, `stride` floats apart, as what the matrix reads of quantized_.
+  void quantize_rows(Team& team, const Matrix& matrix, const float* x, size_t stride, size_t rows);
   // Of rows x, quantized as the first `tokens` of quantized_; or of the first `tokens` of input.
   void multiply(Team& team, size_t columns, const float* x, size_t x_stride, size_t tokens,
                 const Product* products, size_t count);

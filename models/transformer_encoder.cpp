@@ -65,9 +65,7 @@ const float* Transformer::head_rows(Team& team, const float* rows, size_t count,
   *stride = spec.hidden;
   if (!head.dense) return rows;
   const size_t width = spec.head.width;
-  if (head.dense.quantized_input)
-    each_row(team, count,
-             [&](size_t t) { quantize(quantized_, rows + t * spec.hidden, spec.hidden, t); });
+  quantize_rows(team, head.dense, rows, spec.hidden, count);
   const Product product = {&head.dense, head.dense_bias, qkv_, qkv_width_, false};
   multiply(team, spec.hidden, rows, spec.hidden, count, &product, 1);
   each_row(team, count, [&](size_t t) {
@@ -84,9 +82,7 @@ const float* Transformer::head_logits(Team& team, const Matrix& output, const fl
                                       const float* rows, size_t count) {
   size_t stride = 0;
   rows = head_rows(team, rows, count, &stride);
-  if (output.quantized_input)
-    each_row(team, count,
-             [&](size_t t) { quantize(quantized_, rows + t * stride, output.columns, t); });
+  quantize_rows(team, output, rows, stride, count);
   const Product product = {&output, bias, logits_, output.rows, false};
   multiply(team, output.columns, rows, stride, count, &product, 1);
   return logits_;

@@ -171,7 +171,13 @@ class Binder {
     out->format = tensor->format;
     out->rows = rows;
     out->columns = columns;
-    out->quantized_input = needs_quantized_activations(tensor->format);
+    if (needs_quantized_rows(tensor->format) && columns > kMostRowColumns)
+      return file_error(file_, MOTE_ERROR_UNSUPPORTED,
+                        "tensor %s: %s: expected at most %zu columns, found %zu", name,
+                        format_info(tensor->format).name, kMostRowColumns, columns);
+    out->input = needs_quantized_rows(tensor->format)          ? InputKind::rows
+                 : needs_quantized_activations(tensor->format) ? InputKind::blocks
+                                                               : InputKind::floats;
     return kOk;
   }
 

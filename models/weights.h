@@ -13,6 +13,10 @@
 
 namespace mote {
 
+// What a matrix reads of its input: values, or int8 levels, with scales of blocks or of whole rows.
+// Those of rows serve matrices of blocks as well.
+enum class InputKind { floats, blocks, rows };
+
 // [rows][columns] in the file, with the kernel of its format. Null data: the model has no such
 // tensor.
 struct Matrix {
@@ -20,7 +24,7 @@ struct Matrix {
   Format format = Format::f32;
   size_t rows = 0, columns = 0;
   LinearKernel linear = nullptr;
-  bool quantized_input = false;
+  InputKind input = InputKind::floats;
 
   explicit operator bool() const { return data != nullptr; }
 };

@@ -1,6 +1,8 @@
 // The oracle of quantized activations.
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "quant/quant.h"
 
@@ -65,6 +67,30 @@ struct BlockOutlier {
 
 int8_t nearest_level(float value) { return static_cast<int8_t>(std::nearbyint(value)); }
 
+// The levels of an outlier's 4 columns, and their sum; what they leave stays in the block.
+float take_outlier(const BlockOutlier& outlier, float* block, int8_t* levels) {
+  const float step = outlier.largest / 127.0f, factor = 127.0f / outlier.largest;
+  int32_t sum = 0;
+  for (size_t i = 0; i < 4; ++i) {
+    float& value = block[4 * outlier.group + i];
+    levels[i] = nearest_level(value * factor);
+    sum += levels[i];
+    const float taken = static_cast<float>(levels[i]) * step;
+    value -= taken;
+  }
+  return static_cast<float>(sum);
+}
+
+// The levels of a block, the sums of 16 and of all.
+float round_block(const float* x, float factor, int8_t* q, int32_t* sums) {
+  sums[0] = sums[1] = 0;
+  for (int i = 0; i < 32; ++i) {
+    q[i] = nearest_level(x[i] * factor);
+    sums[i / 16] += q[i];
+  }
+  return static_cast<float>(sums[0] + sums[1]);
+}
+
 }  // namespace
 
 size_t separate_outliers(const float* x, size_t columns, int8_t* q, float* scale, float* scaled_sum,
@@ -84,31 +110,55 @@ size_t separate_outliers(const float* x, size_t columns, int8_t* q, float* scale
     const BlockOutlier outlier(block);
     const float gain = (outlier.largest - outlier.second) * (outlier.largest + outlier.second);
     if (!(gain * static_cast<float>(2 * blocks) > total)) continue;
-    const float step = outlier.largest / 127.0f, factor = 127.0f / outlier.largest;
+    float rest[32];
+    std::copy(block, block + 32, rest);
+    outlier_scale[n] = outlier.largest / 127.0f;
+    const float taken = outlier_scale[n] * take_outlier(outlier, rest, outlier_q + 4 * n);
     const float most = std::fmax(outlier.second, outlier.largest / 254.0f);
-    const float rest_factor = 127.0f / most;
-    int32_t outlier_sum = 0, sums[2] = {0, 0};
-    for (size_t i = 0; i < 32; ++i) {
-      float rest = block[i];
-      if (i / 4 == outlier.group) {
-        const int8_t level = nearest_level(rest * factor);
-        outlier_q[4 * n + i % 4] = level;
-        outlier_sum += level;
-        const float taken = static_cast<float>(level) * step;
-        rest -= taken;
-      }
-      q[32 * b + i] = nearest_level(rest * rest_factor);
-      sums[i / 16] += q[32 * b + i];
-    }
     scale[b] = most / 127.0f;
-    const float own = scale[b] * static_cast<float>(sums[0] + sums[1]);
-    scaled_sum[b] = own + step * static_cast<float>(outlier_sum);
-    sum16[2 * b] = sums[0];
-    sum16[2 * b + 1] = sums[1];
-    group[n] = static_cast<uint32_t>(8 * b + outlier.group);
-    outlier_scale[n++] = step;
+    const float own = scale[b] * round_block(rest, 127.0f / most, q + 32 * b, sum16 + 2 * b);
+    scaled_sum[b] = own + taken;
+    group[n++] = static_cast<uint32_t>(8 * b + outlier.group);
   }
   return n;
+}
+
+size_t quantize_row(const float* x, size_t columns, int8_t* q, float* scale, float* scaled_sum,
+                    int32_t* sum16, uint32_t* group, int8_t* outlier_q, float* outlier_scale) {
+  const size_t blocks = columns / 32;
+  std::vector<float> rest(x, x + columns);
+  std::vector<size_t> order;  // of the blocks, by their largest magnitudes
+  bool finite = true;
+  for (size_t b = 0; b < blocks; ++b) {
+    finite = finite && all_finite(x + 32 * b);
+    order.push_back(b);
+  }
+  const auto largest = [&](size_t b) { return BlockOutlier(x + 32 * b).largest; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return largest(a) > largest(b); });
+  size_t count = finite ? std::min(blocks, kRowOutliers) : 0;
+  if (blocks > 0 && !std::isfinite(2.0f * largest(order[0]))) count = 0;
+  while (count > 0 && !std::isfinite(127.0f / largest(order[count - 1]))) --count;
+  float most = count < blocks ? largest(order[count]) : 0.0f;
+  std::sort(order.begin(), order.begin() + std::ptrdiff_t(count));
+  std::fill(scaled_sum, scaled_sum + blocks, 0.0f);
+  for (size_t n = 0; n < count; ++n) {
+    const size_t b = order[n];
+    const BlockOutlier outlier(x + 32 * b);
+    group[n] = static_cast<uint32_t>(8 * b + outlier.group);
+    outlier_scale[n] = outlier.largest / 127.0f;
+    scaled_sum[b] = outlier_scale[n] * take_outlier(outlier, &rest[32 * b], outlier_q + 4 * n);
+    most = std::fmax(most, std::fmax(outlier.second, outlier.largest / 254.0f));
+  }
+  const float factor = 127.0f / most;
+  const bool zero = !finite || !std::isfinite(factor);
+  if (zero) std::fill(rest.begin(), rest.end(), 0.0f);
+  for (size_t b = 0; b < blocks; ++b) {
+    scale[b] = !finite ? kNaN : zero ? 0.0f : most / 127.0f;
+    const float sum = round_block(&rest[32 * b], zero ? 0.0f : factor, q + 32 * b, sum16 + 2 * b);
+    scaled_sum[b] = scale[b] * sum + scaled_sum[b];
+  }
+  return count;
 }
 
 }  // namespace mote::quant

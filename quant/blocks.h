@@ -92,4 +92,7 @@ struct Levels {
   int32_t multiplier[16];
 };
 
+// Of a row of activations for q8_row, at most: quant::quantize_row.
+inline constexpr size_t kRowOutliers = 4;
+
 }  // namespace mote::quant

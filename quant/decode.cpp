@@ -80,6 +80,16 @@ float linear_output(Format format, const uint8_t* row, size_t columns, const flo
   const FormatInfo& info = format_info(format);
   const size_t runs = info.values / 32;
   Levels levels;
+  if (format == Format::q8_row) {
+    int32_t dot = 0;
+    unpack(format, row, &levels);
+    const float first_scale = levels.scale[0];
+    for (size_t b = 0; b < columns / 32; ++b) {
+      unpack(format, row + b * info.bytes, &levels);
+      for (size_t i = 0; i < 32; ++i) dot += levels.level[i] * q[b * 32 + i];
+    }
+    return multiply_add(static_cast<float>(dot) * scale[0], first_scale, 0.0f, fused);
+  }
   for (size_t b = 0; b < columns / 32; ++b) {
     if (b % runs == 0) unpack(format, row + b / runs * info.bytes, &levels);
     sum = add_run(levels, b % runs, q + b * 32, scale[b], scaled_sum[b], sum, fused);

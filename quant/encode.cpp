@@ -1,7 +1,9 @@
 // Values to blocks: a search for the best Fit, and its bytes in each format.
 #include <cassert>
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "quant/fit.h"
 #include "quant/quant.h"
@@ -168,6 +170,47 @@ void encode_blocks(const FitShape& shape, const float* x, size_t count, const fl
   }
 }
 
+// The levels of a row at one scale, and what is wrong with them.
+double row_error(const float* x, size_t count, const float* importance, float scale, int8_t* q) {
+  double error = 0.0;
+  const float factor = 1.0f / scale;
+  for (size_t i = 0; i < count; ++i) {
+    const float level = std::nearbyint(x[i] * factor);
+    q[i] = static_cast<int8_t>(std::fmin(std::fmax(level, -127.0f), 127.0f));
+    const double wrong = double(x[i]) - double(scale) * q[i];
+    error += wrong * wrong * (importance ? double(importance[i]) : 1.0);
+  }
+  return error;
+}
+
+// One scale for all: the best of some, from where the largest value just has a level to where it
+// is cut to half.
+void encode_row(const float* x, size_t count, const float* importance, uint8_t* out) {
+  constexpr int kTried = 32;
+  float largest = 0.0f;
+  bool finite = true;
+  for (size_t i = 0; i < count; ++i) {
+    finite = finite && std::isfinite(x[i]);
+    largest = std::fmax(largest, std::fabs(x[i]));
+  }
+  std::vector<int8_t> q(count), best(count);
+  uint16_t scale = finite ? 0 : f32_to_f16(std::numeric_limits<float>::quiet_NaN());
+  double least = std::numeric_limits<double>::infinity();
+  for (int i = 0; finite && i < kTried; ++i) {
+    const float wanted = largest / 127.0f * static_cast<float>(2 * kTried - i) / (2 * kTried);
+    const uint16_t tried = f32_to_f16(std::fmin(wanted, 65504.0f));
+    if (!(1.0f / f16_to_f32(tried) < std::numeric_limits<float>::infinity())) break;
+    const double error = row_error(x, count, importance, f16_to_f32(tried), q.data());
+    if (error < least) least = error, scale = tried, best.swap(q);
+  }
+  for (size_t at = 0; at < count; at += 32, out += sizeof(BlockQ8_0)) {
+    BlockQ8_0 block{};
+    block.scale = scale;
+    std::memcpy(block.q, &best[at], 32);
+    std::memcpy(out, &block, sizeof block);
+  }
+}
+
 }  // namespace
 
 bool can_encode(Format format) { return can_decode(format); }
@@ -197,6 +240,8 @@ void encode(Format format, const float* values, size_t count, uint8_t* out,
       return encode_blocks<BlockQ5_1>(kQ5_1, values, count, importance, out);
     case Format::q8_0:
       return encode_blocks<BlockQ8_0>(kQ8_0, values, count, importance, out);
+    case Format::q8_row:
+      return encode_row(values, count, importance, out);
     case Format::q2_k:
       return encode_blocks<BlockQ2K>(kQ2K, values, count, importance, out);
     case Format::q3_k:

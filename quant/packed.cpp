@@ -12,6 +12,7 @@ bool is_half(Format native, size_t at) {
     case Format::q4_0:
     case Format::q5_0:
     case Format::q8_0:
+    case Format::q8_row:
     case Format::iq4_nl:
       return at == 0;
     case Format::q4_1:

@@ -27,10 +27,11 @@ void unpack(Format format, const uint8_t* block, Levels* levels);
 
 // Whether encode() knows the format: all that decode() knows.
 bool can_encode(Format format);
-// count: whole blocks. Block formats: scales, minimums and levels of each block are searched for
-// together, so that the sum of importance * (value - decoded)^2 is small; importance: [count], >=
-// 0, null: all equal. A block with a NaN or an infinity gets the scale NaN, so that it shows; a
-// scale beyond float16 becomes the greatest one. The same bytes on every machine.
+// count: whole blocks; of q8_row one row. Block formats: scales, minimums and levels of each block
+// are searched for together, so that the sum of importance * (value - decoded)^2 is small;
+// importance: [count], >= 0, null: all equal. A block with a NaN or an infinity gets the scale NaN,
+// so that it shows; a scale beyond float16 becomes the greatest one. The same bytes on every
+// machine.
 void encode(Format format, const float* values, size_t count, uint8_t* out,
             const float* importance = nullptr);
 
@@ -53,6 +54,17 @@ void quantize_activations(const float* x, size_t columns, int8_t* q, float* scal
 // number of outliers, at most columns / 32.
 size_t separate_outliers(const float* x, size_t columns, int8_t* q, float* scale, float* scaled_sum,
                          int32_t* sum16, uint32_t* group, int8_t* outlier_q, float* outlier_scale);
+
+// Activations of one token for q8_row: one scale for the whole row, after the largest group of 4
+// columns has been separated in each of at most kRowOutliers blocks: those with the largest
+// magnitudes M (the first of equal ones; none whose 127 / M is infinite, nor any if 2 M is). Of
+// these outliers group, outlier_scale, outlier_q and what they leave are as above. All blocks have
+// scale = most / 127, q = nearest even of 127 / most times what is left of x, and scaled_sum as
+// above, most being the largest of all other groups and of M / 254. A row of zeros, or where 127 /
+// most is infinite, has scale 0. A NaN or infinity makes all its scales and scaled_sums NaN (with q
+// 0). Returns the number of outliers.
+size_t quantize_row(const float* x, size_t columns, int8_t* q, float* scale, float* scaled_sum,
+                    int32_t* sum16, uint32_t* group, int8_t* outlier_q, float* outlier_scale);
 
 // One output of a linear layer in the canonical order of sums, from oracle values: what every
 // kernel must give. row: `columns` weights in the format. For float formats x are the f32

@@ -185,6 +185,7 @@ Unpack unpack_function(Format format) {
     case Format::q5_1:
       return unpack_bytes<BlockQ5_1>;
     case Format::q8_0:
+    case Format::q8_row:
       return unpack_bytes<BlockQ8_0>;
     case Format::q2_k:
       return unpack_bytes<BlockQ2K>;

@@ -74,7 +74,8 @@ TEST_P(MiniLm, SentenceVectors) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, MiniLm,
-                         testing::Values(Accuracy{"f32", 0.99999}, Accuracy{"q8_0", 0.9995}),
+                         testing::Values(Accuracy{"f32", 0.99999}, Accuracy{"q8_0", 0.9995},
+                                         Accuracy{"q8_row", 0.9965}),
                          [](const auto& info) { return std::string(info.param.type); });
 
 }  // namespace

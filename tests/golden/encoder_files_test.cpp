@@ -100,6 +100,25 @@ TEST(EncoderFiles, WithoutTokenTypes) {
   EXPECT_NE(lacking.message.find("token_types.weight is missing"), std::string::npos);
 }
 
+// The product of a row of q8_row is one sum of integers, which has room for so many columns.
+TEST(EncoderFiles, RowsOfOneScaleMayBeTooLong) {
+  for (const uint32_t columns : {65536u, 65568u}) {
+    TinyModel tiny;
+    tiny.layers = 1, tiny.hidden = 32, tiny.heads = tiny.kv_heads = 1, tiny.head_dim = 32;
+    tiny.feed_forward = columns, tiny.matrices = Format::q8_row;
+    const Opened file(tiny.builder());
+    if (columns == 65536) {
+      EXPECT_EQ(file.status, MOTE_OK) << file.message;
+      continue;
+    }
+    EXPECT_EQ(file.status, MOTE_ERROR_UNSUPPORTED);
+    EXPECT_NE(file.message.find("ffn_down.weight: q8_row: expected at most 65536 columns, found "
+                                "65568"),
+              std::string::npos)
+        << file.message;
+  }
+}
+
 // Each tensor that an architecture has counts: without it a file would give other results.
 TEST(EncoderFiles, NoTensorIsMissedUnnoticed) {
   for (const TinyFamily& family : tiny_families()) {

@@ -46,8 +46,8 @@ void expect_same(const GgufBuilder& native, const std::string& isa) {
 }
 
 TEST_P(Packed, SameBitsAsNative) {
-  for (const Format format :
-       {Format::q4_0, Format::q4_1, Format::q5_0, Format::q5_1, Format::q8_0, Format::iq4_nl}) {
+  for (const Format format : {Format::q4_0, Format::q4_1, Format::q5_0, Format::q5_1, Format::q8_0,
+                              Format::iq4_nl, Format::q8_row}) {
     SCOPED_TRACE(format_info(format).name);
     TinyModel tiny;
     tiny.layers = 1, tiny.feed_forward = 96 + 32, tiny.matrices = tiny.embedding = format;

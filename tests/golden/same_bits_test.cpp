@@ -122,8 +122,9 @@ TEST_P(SameBits, TinyModelInEveryFormat) {
 
 // The formats that have no encoder, in blocks of 256 where they have those.
 TEST_P(SameBits, TinyModelInTheOtherFormats) {
-  for (Format format : {Format::q5_0, Format::q5_1, Format::q2_k, Format::q3_k, Format::q4_k,
-                        Format::q5_k, Format::q6_k, Format::iq4_nl, Format::iq4_xs}) {
+  for (Format format :
+       {Format::q5_0, Format::q5_1, Format::q2_k, Format::q3_k, Format::q4_k, Format::q5_k,
+        Format::q6_k, Format::iq4_nl, Format::iq4_xs, Format::q8_row}) {
     SCOPED_TRACE(format_info(format).name);
     TinyModel tiny;
     tiny.layers = 2, tiny.hidden = 256, tiny.heads = 8, tiny.head_dim = 32, tiny.feed_forward = 512;

@@ -293,7 +293,7 @@ TEST_P(TextGolden, Answers) {
   expect_same("best span", best, bests, (99 * bests + 99) / 100);
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, TextGolden, testing::Values("f32", "q8_0"));
+INSTANTIATE_TEST_SUITE_P(Types, TextGolden, testing::Values("f32", "q8_0", "q8_row"));
 
 }  // namespace
 }  // namespace mote::test

@@ -33,6 +33,10 @@ Layer::Layer(Format format_, size_t rows_, size_t columns_, size_t tokens_, bool
       expected(tokens * rows) {
   Random random(seed);
   weights = random_weights(format, rows * columns, &random);
+  const bool whole_rows = needs_quantized_rows(format);
+  for (size_t r = 0; whole_rows && r < rows; ++r)  // one scale
+    for (size_t at = 34; at < row_bytes(); at += 34)
+      std::memcpy(&weights[r * row_bytes() + at], &weights[r * row_bytes()], 2);
   bias = random.normals(rows);
   x = random.normals(tokens * columns);
   // Outliers in all places: in some blocks, in neighbours, in none.
@@ -48,6 +52,14 @@ Layer::Layer(Format format_, size_t rows_, size_t columns_, size_t tokens_, bool
     outlier_q.resize(tokens * blocks * 4);
     outlier_scale.resize(tokens * blocks);
     for (size_t t = 0; t < tokens; ++t) {
+      if (whole_rows) {
+        const size_t count = quant::quantize_row(
+            &x[t * columns], columns, &q[t * columns], &scale[t * blocks], &scaled_sum[t * blocks],
+            &correction[t * blocks * 2], &outlier_group[t * (blocks + 1)],
+            &outlier_q[t * blocks * 4], &outlier_scale[t * blocks]);
+        outliers = outliers || count > 0;
+        continue;
+      }
       quant::quantize_activations(&x[t * columns], columns, &q[t * columns], &scale[t * blocks],
                                   &scaled_sum[t * blocks], &correction[t * blocks * 2]);
       if (outliers)
@@ -57,6 +69,8 @@ Layer::Layer(Format format_, size_t rows_, size_t columns_, size_t tokens_, bool
                                  &outlier_scale[t * blocks]);
     }
     to_corrections(&correction);
+    row_correction.resize(tokens);
+    for (size_t b = 0; b < tokens * blocks; ++b) row_correction[b / blocks] += correction[2 * b];
     for (size_t n = 0; n < tokens * blocks; ++n) {
       int32_t sum = 0;
       for (size_t i = 0; i < 4; ++i) sum += outlier_q[4 * n + i];
@@ -95,7 +109,8 @@ GuardedActivations::GuardedActivations(const Layer& layer, size_t tokens)
       outlier_group(guarded_prefix(layer.outlier_group, tokens * (layer.columns / 32 + 1))),
       outlier_q(guarded_prefix(layer.outlier_q, tokens * (layer.columns / 8))),
       outlier_scale(guarded_prefix(layer.outlier_scale, tokens * (layer.columns / 32))),
-      outlier_correction(guarded_prefix(layer.outlier_correction, tokens * (layer.columns / 32))) {
+      outlier_correction(guarded_prefix(layer.outlier_correction, tokens * (layer.columns / 32))),
+      row_correction(guarded_prefix(layer.row_correction, tokens)) {
   view.x = x.data();
   view.x_stride = layer.columns;
   view.q = q.data();
@@ -107,6 +122,7 @@ GuardedActivations::GuardedActivations(const Layer& layer, size_t tokens)
   view.outlier_q = outlier_q.data();
   view.outlier_scale = outlier_scale.data();
   view.outlier_correction = outlier_correction.data();
+  view.row_correction = row_correction.data();
 }
 
 std::vector<float> run_linear(const Kernels& kernels, const Layer& layer, size_t rows,

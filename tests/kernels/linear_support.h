@@ -23,7 +23,7 @@ struct Layer {
   std::vector<uint32_t> outlier_group;
   std::vector<int8_t> outlier_q;
   std::vector<float> outlier_scale;
-  std::vector<int32_t> outlier_correction;
+  std::vector<int32_t> outlier_correction, row_correction;
   std::vector<float> expected;  // [tokens][rows], without bias
 
   Layer(Format format, size_t rows, size_t columns, size_t tokens, bool fused, uint64_t seed,
@@ -43,7 +43,7 @@ struct GuardedActivations {
   Guarded<uint32_t> outlier_group;
   Guarded<int8_t> outlier_q;
   Guarded<float> outlier_scale;
-  Guarded<int32_t> outlier_correction;
+  Guarded<int32_t> outlier_correction, row_correction;
   Activations view;
 };
 

@@ -70,6 +70,60 @@ void expect_same_outliers(const Kernels& kernels, const std::vector<float>& valu
   }
 }
 
+// All of a row with one scale.
+void expect_same_row(const Kernels& kernels, const std::vector<float>& values) {
+  const size_t columns = values.size(), blocks = columns / 32;
+  std::vector<int8_t> expected_q(columns), expected_outlier_q(4 * blocks);
+  std::vector<float> expected_scale(blocks), expected_sum(blocks), expected_outlier_scale(blocks);
+  std::vector<int32_t> sum16(2 * blocks);
+  std::vector<uint32_t> expected_group(blocks);
+  const size_t outliers =
+      quant::quantize_row(values.data(), columns, expected_q.data(), expected_scale.data(),
+                          expected_sum.data(), sum16.data(), expected_group.data(),
+                          expected_outlier_q.data(), expected_outlier_scale.data());
+  const auto x = Guarded<float>::copy(values);
+  Guarded<int8_t> q(columns), outlier_q(4 * blocks);
+  Guarded<float> scale(blocks), scaled_sum(blocks), outlier_scale(blocks);
+  Guarded<int32_t> correction(2 * blocks), outlier_correction(blocks), row_correction(1);
+  Guarded<uint32_t> group(blocks + 1);
+  const OutlierTask task = {x.data(),
+                            columns,
+                            q.data(),
+                            scale.data(),
+                            scaled_sum.data(),
+                            correction.data(),
+                            group.data(),
+                            outlier_q.data(),
+                            outlier_scale.data(),
+                            outlier_correction.data(),
+                            row_correction.data()};
+  kernels.quantize_row(&task);
+  ASSERT_EQ(group[outliers], kNoOutlier);
+  for (size_t n = 0; n < outliers; ++n) {
+    ASSERT_EQ(group[n], expected_group[n]) << "outlier " << n << " of " << outliers;
+    ASSERT_TRUE(same_bits(outlier_scale[n], expected_outlier_scale[n]));
+    int32_t levels = 0;
+    for (size_t i = 4 * n; i < 4 * n + 4; ++i) {
+      ASSERT_EQ(outlier_q[i], expected_outlier_q[i]) << i;
+      levels += outlier_q[i];
+    }
+    ASSERT_EQ(outlier_correction[n], -128 * levels);
+  }
+  for (size_t i = 0; i < columns; ++i) {
+    ASSERT_EQ(q[i], expected_q[i]) << "value " << values[i] << " at " << i << " of " << columns;
+    ASSERT_GE(q[i], -127);
+  }
+  int32_t total = 0;
+  for (size_t b = 0; b < blocks; ++b) {
+    ASSERT_TRUE(same_bits(scale[b], expected_scale[0])) << "block " << b;
+    ASSERT_TRUE(same_bits(scaled_sum[b], expected_sum[b])) << "block " << b;
+    ASSERT_EQ(correction[2 * b], -128 * (sum16[2 * b] + sum16[2 * b + 1])) << "block " << b;
+    ASSERT_EQ(correction[2 * b + 1], -128 * sum16[2 * b]) << "block " << b;
+    total += correction[2 * b];
+  }
+  ASSERT_EQ(row_correction[0], total);
+}
+
 void expect_same_as_oracle(const Kernels& kernels, const std::vector<float>& values) {
   const size_t columns = values.size(), blocks = columns / 32;
   std::vector<int8_t> expected_q(columns);
@@ -91,6 +145,44 @@ void expect_same_as_oracle(const Kernels& kernels, const std::vector<float>& val
     ASSERT_EQ(correction[2 * b + 1], -128 * sum16[2 * b]) << "block " << b;
   }
   expect_same_outliers(kernels, values, expected_q, expected_scale, expected_sum, sum16);
+  expect_same_row(kernels, values);
+}
+
+// What a row stands for, with at most four of its values far larger than the others: each is off by
+// half a step of the others, or of its own group.
+TEST_P(Quantize, RowsLeaveFineSteps) {
+  MOTE_KERNELS_OR_SKIP(GetParam());
+  Random random(10);
+  for (const size_t large : {0, 1, 4}) {
+    const size_t blocks = 24;
+    std::vector<float> x = random.normals(blocks * 32);
+    for (size_t n = 0; n < large; ++n) x[32 * (5 * n + 2) + 9 * n] = n % 2 ? 70.0f : -60.0f;
+    std::vector<int8_t> q(x.size()), outlier_q(blocks * 4);
+    std::vector<float> scale(blocks), scaled_sum(blocks), outlier_scale(blocks);
+    std::vector<int32_t> correction(2 * blocks), outlier_correction(blocks);
+    std::vector<uint32_t> group(blocks + 1);
+    int32_t total = 0;
+    const OutlierTask task = {x.data(),
+                              x.size(),
+                              q.data(),
+                              scale.data(),
+                              scaled_sum.data(),
+                              correction.data(),
+                              group.data(),
+                              outlier_q.data(),
+                              outlier_scale.data(),
+                              outlier_correction.data(),
+                              &total};
+    kernels.quantize_row(&task);
+    EXPECT_LT(scale[0], 5.0f / 127);
+    std::vector<double> value(x.size());
+    for (size_t i = 0; i < x.size(); ++i) value[i] = double{scale[i / 32]} * q[i];
+    for (size_t n = 0; group[n] != kNoOutlier; ++n)
+      for (size_t i = 0; i < 4; ++i)
+        value[4 * group[n] + i] += double{outlier_scale[n]} * outlier_q[4 * n + i];
+    for (size_t i = 0; i < x.size(); ++i)
+      EXPECT_NEAR(value[i], double{x[i]}, double{scale[0]} * 0.501) << i;
+  }
 }
 
 // One large value in a block takes nothing from the others' precision, nor from its own.

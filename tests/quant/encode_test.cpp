@@ -146,6 +146,39 @@ TEST(Encode, RepresentableValuesComeBack) {
   }
 }
 
+// One scale a row: what the blocks of a row repeat. Large values cost all others some precision,
+// but less than a scale that cuts nothing.
+TEST(Encode, RowsHaveOneScale) {
+  test::Random random(27);
+  for (const size_t columns : {32, 96, 1536}) {
+    const std::vector<float> x = heavy_tailed(columns, &random);
+    std::vector<uint8_t> bytes(row_bytes(Format::q8_row, columns));
+    encode(Format::q8_row, x.data(), columns, bytes.data());
+    for (size_t at = 34; at < bytes.size(); at += 34)
+      EXPECT_EQ(std::memcmp(&bytes[at], bytes.data(), 2), 0) << at;
+    float largest = 0.0f;
+    for (const float value : x) largest = std::fmax(largest, std::fabs(value));
+    std::vector<float> uncut(columns);
+    for (size_t i = 0; i < columns; ++i)
+      uncut[i] = std::nearbyint(x[i] * (127.0f / largest)) * (largest / 127.0f);
+    EXPECT_LE(squares(x, round_trip(Format::q8_row, x), nullptr),
+              squares(x, uncut, nullptr) * 1.01);  // its scale is no float16
+    EXPECT_LT(relative_error(Format::q8_row, x), 0.03);
+  }
+  // What matters less may be cut.
+  std::vector<float> x = random.normals(256, 0.1f), importance(256, 1.0f);
+  x[77] = 20.0f, importance[77] = 0.0f;
+  const std::vector<float> with = round_trip(Format::q8_row, x, importance.data());
+  EXPECT_LT(squares(x, with, importance.data()),
+            0.5 * squares(x, round_trip(Format::q8_row, x), importance.data()));
+  // Beyond float16, too small for it, and no numbers.
+  EXPECT_FLOAT_EQ(round_trip(Format::q8_row, std::vector<float>(32, 1e30f))[5], 127 * 65504.0f);
+  EXPECT_EQ(round_trip(Format::q8_row, std::vector<float>(32, 1e-30f))[5], 0.0f);
+  EXPECT_EQ(round_trip(Format::q8_row, std::vector<float>(64, -0.0f))[63], 0.0f);
+  x[3] = HUGE_VALF;
+  for (const float value : round_trip(Format::q8_row, x)) EXPECT_TRUE(std::isnan(value));
+}
+
 TEST(Encode, ZerosAreExact) {
   const std::vector<float> zeros(512), negative(512, -0.0f);
   for (Format format : kBlockFormats) {

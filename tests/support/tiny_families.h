@@ -330,7 +330,8 @@ inline const std::vector<TinyFamily>& tiny_families() {
                                    {"albert", small_albert},
                                    {"mpnet", small_mpnet},
                                    {"nomic_bert", small_nomic_bert},
-                                   {"modern_bert", small_modern_bert}};
+                                   {"modern_bert", small_modern_bert},
+                                   {"q8_row", [] { return small_llama(Format::q8_row); }}};
     for (size_t i = 0; i < all.size(); ++i) all[i].seed = i;
     return all;
   }();

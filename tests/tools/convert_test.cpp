@@ -90,9 +90,10 @@ TEST_F(Convert, ShardsGiveTheSameFile) {
 TEST_F(Convert, TypesKeepVectorsAndFitRows) {
   const std::string folder = tiny("llama");
   const std::map<std::string, std::pair<std::string, std::string>> expected = {
-      {"f32", {"f32", "f32"}},    {"f16", {"f16", "f16"}},        {"bf16", {"bf16", "bf16"}},
-      {"q8_0", {"q8_0", "q8_0"}}, {"q4_0", {"q4_0", "q8_0"}},     {"q4_1", {"q4_1", "q8_0"}},
-      {"q5_1", {"q5_1", "q8_0"}}, {"iq4_nl", {"iq4_nl", "q8_0"}}, {"q6_k", {"q8_0", "q8_0"}}};
+      {"f32", {"f32", "f32"}},       {"f16", {"f16", "f16"}},        {"bf16", {"bf16", "bf16"}},
+      {"q8_0", {"q8_0", "q8_0"}},    {"q4_0", {"q4_0", "q8_0"}},     {"q4_1", {"q4_1", "q8_0"}},
+      {"q5_1", {"q5_1", "q8_0"}},    {"iq4_nl", {"iq4_nl", "q8_0"}}, {"q6_k", {"q8_0", "q8_0"}},
+      {"q8_row", {"q8_row", "q8_0"}}};
   for (const auto& [type, formats] : expected) {
     ASSERT_EQ(convert(folder, {"--type", type}).status, 0) << type;
     const Json json = run_tool({"inspect", "-m", out(), "--json"}).json();

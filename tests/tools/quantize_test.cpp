@@ -78,7 +78,7 @@ TEST_F(Quantize, EveryTypeKeepsTheModel) {
   const std::string in = write(float_model().builder());
   std::map<std::string, double> errors;
   for (const char* type :
-       {"f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"}) {
+       {"f32", "f16", "bf16", "q8_0", "q8_row", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"}) {
     const ToolResult result = quantize(in, type, {"--json", "-t", "2"});
     ASSERT_EQ(result.status, 0) << result.err;
     const Json json = result.json();
@@ -97,7 +97,8 @@ TEST_F(Quantize, EveryTypeKeepsTheModel) {
   EXPECT_EQ(errors["f32"], 0);
   EXPECT_LT(errors["f16"], errors["bf16"]);
   EXPECT_LT(errors["bf16"], errors["q8_0"]);
-  EXPECT_LT(errors["q8_0"], errors["q5_1"]);
+  EXPECT_LT(errors["q8_0"], errors["q8_row"]);
+  EXPECT_LT(errors["q8_row"], errors["q5_1"]);
   EXPECT_LT(errors["q5_1"], errors["q5_0"]);
   EXPECT_LT(errors["q5_0"], errors["q4_1"]);
   EXPECT_LT(errors["q4_1"], errors["iq4_nl"]);

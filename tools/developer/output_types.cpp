@@ -11,13 +11,13 @@ namespace {
 
 // Names of llama.cpp's llama-quantize and its numbers of file types.
 const OutputType kTypes[] = {
-    {"f32", Format::f32, 0},        {"f16", Format::f16, 1},       {"bf16", Format::bf16, 32},
-    {"q8_0", Format::q8_0, 7},      {"q4_0", Format::q4_0, 2},     {"q4_1", Format::q4_1, 3},
-    {"q5_0", Format::q5_0, 8},      {"q5_1", Format::q5_1, 9},     {"q2_k", Format::q2_k, 10},
-    {"q2_k_s", Format::q2_k, 21},   {"q3_k_s", Format::q3_k, 11},  {"q3_k_m", Format::q3_k, 12},
-    {"q3_k_l", Format::q3_k, 13},   {"q4_k_s", Format::q4_k, 14},  {"q4_k_m", Format::q4_k, 15},
-    {"q5_k_s", Format::q5_k, 16},   {"q5_k_m", Format::q5_k, 17},  {"q6_k", Format::q6_k, 18},
-    {"iq4_nl", Format::iq4_nl, 25}, {"iq4_xs", Format::iq4_xs, 30}};
+    {"f32", Format::f32, 0},        {"f16", Format::f16, 1},        {"bf16", Format::bf16, 32},
+    {"q8_0", Format::q8_0, 7},      {"q4_0", Format::q4_0, 2},      {"q4_1", Format::q4_1, 3},
+    {"q5_0", Format::q5_0, 8},      {"q5_1", Format::q5_1, 9},      {"q2_k", Format::q2_k, 10},
+    {"q2_k_s", Format::q2_k, 21},   {"q3_k_s", Format::q3_k, 11},   {"q3_k_m", Format::q3_k, 12},
+    {"q3_k_l", Format::q3_k, 13},   {"q4_k_s", Format::q4_k, 14},   {"q4_k_m", Format::q4_k, 15},
+    {"q5_k_s", Format::q5_k, 16},   {"q5_k_m", Format::q5_k, 17},   {"q6_k", Format::q6_k, 18},
+    {"iq4_nl", Format::iq4_nl, 25}, {"iq4_xs", Format::iq4_xs, 30}, {"q8_row", Format::q8_row, 7}};
 
 const std::pair<const char*, const char*> kAliases[] = {
     {"q3_k", "q3_k_m"}, {"q4_k", "q4_k_m"}, {"q5_k", "q5_k_m"}};
@@ -127,7 +127,8 @@ Role role_of(std::string_view name, uint32_t* layer) {
 
 Format mixture_format(const OutputType& type, const ModelShape& shape, Role role, uint32_t layer) {
   if (role == Role::head || (role == Role::embedding && shape.tied))
-    return type.format == Format::q8_0 ? Format::q8_0 : Format::q6_k;
+    return type.format == Format::q8_0 || type.format == Format::q8_row ? Format::q8_0
+                                                                        : Format::q6_k;
   for (const Rule& rule : kRules)
     if (std::strcmp(rule.type, type.name) == 0 && rule.role == role &&
         holds(rule.where, layer, shape))
