@@ -23,7 +23,8 @@ struct TextOptions : mote_text_options {
   TextOptions() : mote_text_options{} { size = sizeof(mote_text_options); }
 };
 
-// f32: everything within rounding. q8_0: what a user sees of it, for nearly all texts.
+// f32: everything within rounding. q8_0: what a user sees of it, for nearly all texts; q8_row: for
+// one or two fewer.
 class TextGolden : public testing::TestWithParam<const char*> {
  protected:
   bool exact() const { return std::string(GetParam()) == "f32"; }
@@ -47,7 +48,9 @@ class TextGolden : public testing::TestWithParam<const char*> {
   }
   // Of so many texts so many give what the reference gives; --gtest_output=json has the counts.
   void expect_same(const std::string& what, size_t same, size_t compared, size_t least) const {
-    EXPECT_GE(same, exact() ? compared : least) << what << ", of " << compared;
+    const bool one_scale = std::string(GetParam()) == "q8_row";
+    EXPECT_GE(same, exact() ? compared : least - (one_scale ? 2 : 0))
+        << what << ", of " << compared;
     RecordProperty(what, std::to_string(same) + " of " + std::to_string(compared));
   }
 
