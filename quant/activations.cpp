@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "quant/quant.h"
 
@@ -65,6 +64,19 @@ struct BlockOutlier {
   }
 };
 
+// The block with the largest magnitude, the first of equal ones, but for those that are chosen;
+// `blocks` where none is left.
+size_t largest_block(const float* x, size_t blocks, const size_t* chosen, size_t count) {
+  size_t best = blocks;
+  float largest = -1.0f;
+  for (size_t b = 0; b < blocks; ++b) {
+    if (std::find(chosen, chosen + count, b) != chosen + count) continue;
+    const float magnitude = BlockOutlier(x + 32 * b).largest;
+    if (magnitude > largest) largest = magnitude, best = b;
+  }
+  return best;
+}
+
 int8_t nearest_level(float value) { return static_cast<int8_t>(std::nearbyint(value)); }
 
 // The levels of an outlier's 4 columns, and their sum; what they leave stays in the block.
@@ -126,37 +138,37 @@ size_t separate_outliers(const float* x, size_t columns, int8_t* q, float* scale
 size_t quantize_row(const float* x, size_t columns, int8_t* q, float* scale, float* scaled_sum,
                     int32_t* sum16, uint32_t* group, int8_t* outlier_q, float* outlier_scale) {
   const size_t blocks = columns / 32;
-  std::vector<float> rest(x, x + columns);
-  std::vector<size_t> order;  // of the blocks, by their largest magnitudes
   bool finite = true;
-  for (size_t b = 0; b < blocks; ++b) {
-    finite = finite && all_finite(x + 32 * b);
-    order.push_back(b);
+  for (size_t b = 0; b < blocks; ++b) finite = finite && all_finite(x + 32 * b);
+  size_t chosen[kRowOutliers], count = 0;
+  float most = 0.0f;  // the largest magnitude of the blocks that are not chosen
+  for (; finite; ++count) {
+    const size_t best = largest_block(x, blocks, chosen, count);
+    most = best < blocks ? BlockOutlier(x + 32 * best).largest : 0.0f;
+    if (count == kRowOutliers || !std::isfinite(127.0f / most)) break;
+    if (!std::isfinite(2.0f * most)) break;
+    chosen[count] = best;
   }
-  const auto largest = [&](size_t b) { return BlockOutlier(x + 32 * b).largest; };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return largest(a) > largest(b); });
-  size_t count = finite ? std::min(blocks, kRowOutliers) : 0;
-  if (blocks > 0 && !std::isfinite(2.0f * largest(order[0]))) count = 0;
-  while (count > 0 && !std::isfinite(127.0f / largest(order[count - 1]))) --count;
-  float most = count < blocks ? largest(order[count]) : 0.0f;
-  std::sort(order.begin(), order.begin() + std::ptrdiff_t(count));
-  std::fill(scaled_sum, scaled_sum + blocks, 0.0f);
+  std::sort(chosen, chosen + count);
+  float rest[kRowOutliers][32], taken[kRowOutliers];
   for (size_t n = 0; n < count; ++n) {
-    const size_t b = order[n];
-    const BlockOutlier outlier(x + 32 * b);
-    group[n] = static_cast<uint32_t>(8 * b + outlier.group);
+    const float* block = x + 32 * chosen[n];
+    const BlockOutlier outlier(block);
+    std::copy(block, block + 32, rest[n]);
+    group[n] = static_cast<uint32_t>(8 * chosen[n] + outlier.group);
     outlier_scale[n] = outlier.largest / 127.0f;
-    scaled_sum[b] = outlier_scale[n] * take_outlier(outlier, &rest[32 * b], outlier_q + 4 * n);
+    taken[n] = outlier_scale[n] * take_outlier(outlier, rest[n], outlier_q + 4 * n);
     most = std::fmax(most, std::fmax(outlier.second, outlier.largest / 254.0f));
   }
-  const float factor = 127.0f / most;
+  const float factor = 127.0f / most, zeros[32] = {};
   const bool zero = !finite || !std::isfinite(factor);
-  if (zero) std::fill(rest.begin(), rest.end(), 0.0f);
-  for (size_t b = 0; b < blocks; ++b) {
+  for (size_t b = 0, n = 0; b < blocks; ++b) {
+    const bool own = n < count && chosen[n] == b;
+    const float* block = zero ? zeros : own ? rest[n] : x + 32 * b;
     scale[b] = !finite ? kNaN : zero ? 0.0f : most / 127.0f;
-    const float sum = round_block(&rest[32 * b], zero ? 0.0f : factor, q + 32 * b, sum16 + 2 * b);
-    scaled_sum[b] = scale[b] * sum + scaled_sum[b];
+    const float sum = round_block(block, zero ? 0.0f : factor, q + 32 * b, sum16 + 2 * b);
+    scaled_sum[b] = scale[b] * sum;
+    if (own) scaled_sum[b] += taken[n++];
   }
   return count;
 }

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <vector>
 
 #include "quant/fit.h"
 #include "quant/quant.h"
@@ -170,14 +169,15 @@ void encode_blocks(const FitShape& shape, const float* x, size_t count, const fl
   }
 }
 
-// The levels of a row at one scale, and what is wrong with them.
-double row_error(const float* x, size_t count, const float* importance, float scale, int8_t* q) {
+int8_t level_at(float value, float factor) {
+  return static_cast<int8_t>(std::fmin(std::fmax(std::nearbyint(value * factor), -127.0f), 127.0f));
+}
+
+// What is wrong with a row at one scale.
+double row_error(const float* x, size_t count, const float* importance, float scale) {
   double error = 0.0;
-  const float factor = 1.0f / scale;
   for (size_t i = 0; i < count; ++i) {
-    const float level = std::nearbyint(x[i] * factor);
-    q[i] = static_cast<int8_t>(std::fmin(std::fmax(level, -127.0f), 127.0f));
-    const double wrong = double(x[i]) - double(scale) * q[i];
+    const double wrong = double(x[i]) - double(scale) * level_at(x[i], 1.0f / scale);
     error += wrong * wrong * (importance ? double(importance[i]) : 1.0);
   }
   return error;
@@ -187,26 +187,31 @@ double row_error(const float* x, size_t count, const float* importance, float sc
 // is cut to half.
 void encode_row(const float* x, size_t count, const float* importance, uint8_t* out) {
   constexpr int kTried = 32;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
   float largest = 0.0f;
   bool finite = true;
   for (size_t i = 0; i < count; ++i) {
     finite = finite && std::isfinite(x[i]);
     largest = std::fmax(largest, std::fabs(x[i]));
   }
-  std::vector<int8_t> q(count), best(count);
+  float importance_sum = 0.0f;
+  for (size_t i = 0; importance && i < count; ++i)
+    importance_sum += importance[i] >= 0.0f ? importance[i] : std::nanf("");
+  if (!(importance_sum > 0.0f && std::isfinite(importance_sum))) importance = nullptr;
   uint16_t scale = finite ? 0 : f32_to_f16(std::numeric_limits<float>::quiet_NaN());
-  double least = std::numeric_limits<double>::infinity();
+  double least = kInfinity;
   for (int i = 0; finite && i < kTried; ++i) {
     const float wanted = largest / 127.0f * static_cast<float>(2 * kTried - i) / (2 * kTried);
     const uint16_t tried = f32_to_f16(std::fmin(wanted, 65504.0f));
-    if (!(1.0f / f16_to_f32(tried) < std::numeric_limits<float>::infinity())) break;
-    const double error = row_error(x, count, importance, f16_to_f32(tried), q.data());
-    if (error < least) least = error, scale = tried, best.swap(q);
+    if (!(1.0f / f16_to_f32(tried) < kInfinity)) break;
+    const double error = row_error(x, count, importance, f16_to_f32(tried));
+    if (error < least) least = error, scale = tried;
   }
+  const float factor = least < kInfinity ? 1.0f / f16_to_f32(scale) : 0.0f;
   for (size_t at = 0; at < count; at += 32, out += sizeof(BlockQ8_0)) {
     BlockQ8_0 block{};
     block.scale = scale;
-    std::memcpy(block.q, &best[at], 32);
+    for (size_t i = 0; finite && i < 32; ++i) block.q[i] = level_at(x[at + i], factor);
     std::memcpy(out, &block, sizeof block);
   }
 }

@@ -171,6 +171,10 @@ TEST(Encode, RowsHaveOneScale) {
   const std::vector<float> with = round_trip(Format::q8_row, x, importance.data());
   EXPECT_LT(squares(x, with, importance.data()),
             0.5 * squares(x, round_trip(Format::q8_row, x), importance.data()));
+  for (const float nothing : {0.0f, -1.0f, HUGE_VALF, std::nanf("")})
+    EXPECT_EQ(round_trip(Format::q8_row, x, std::vector<float>(256, nothing).data()),
+              round_trip(Format::q8_row, x))
+        << nothing;
   // Beyond float16, too small for it, and no numbers.
   EXPECT_FLOAT_EQ(round_trip(Format::q8_row, std::vector<float>(32, 1e30f))[5], 127 * 65504.0f);
   EXPECT_EQ(round_trip(Format::q8_row, std::vector<float>(32, 1e-30f))[5], 0.0f);
