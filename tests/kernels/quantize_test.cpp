@@ -12,139 +12,123 @@ namespace {
 
 class Quantize : public testing::TestWithParam<std::string> {};
 
-// Separates the outliers of what was quantized.
-void expect_same_outliers(const Kernels& kernels, const std::vector<float>& values,
-                          std::vector<int8_t> expected_q, std::vector<float> expected_scale,
-                          std::vector<float> expected_sum, std::vector<int32_t> sum16) {
-  const size_t blocks = values.size() / 32;
-  const auto x = Guarded<float>::copy(values);
-  auto q = Guarded<int8_t>::copy(expected_q);
-  auto scale = Guarded<float>::copy(expected_scale), sum = Guarded<float>::copy(expected_sum);
-  Guarded<int32_t> correction(sum16.size());
-  for (size_t b = 0; b < blocks; ++b) {
-    correction[2 * b] = -128 * (sum16[2 * b] + sum16[2 * b + 1]);
-    correction[2 * b + 1] = -128 * sum16[2 * b];
+// What kernels write of a row, each array up against a guard page.
+struct Written {
+  Guarded<float> x;
+  Guarded<int8_t> q, outlier_q;
+  Guarded<float> scale, scaled_sum, outlier_scale;
+  Guarded<int32_t> correction, outlier_correction, row_correction;
+  Guarded<uint32_t> group;
+  OutlierTask task;
+
+  explicit Written(const std::vector<float>& values)
+      : x(Guarded<float>::copy(values)),
+        q(values.size()),
+        outlier_q(values.size() / 8),
+        scale(values.size() / 32),
+        scaled_sum(values.size() / 32),
+        outlier_scale(values.size() / 32),
+        correction(values.size() / 16),
+        outlier_correction(values.size() / 32),
+        row_correction(1),
+        group(values.size() / 32 + 1),
+        task{x.data(),
+             values.size(),
+             q.data(),
+             scale.data(),
+             scaled_sum.data(),
+             correction.data(),
+             group.data(),
+             outlier_q.data(),
+             outlier_scale.data(),
+             outlier_correction.data(),
+             row_correction.data()} {}
+};
+
+// The same from the oracle.
+struct Expected {
+  size_t columns, outliers = 0;
+  std::vector<int8_t> q, outlier_q;
+  std::vector<float> scale, scaled_sum, outlier_scale;
+  std::vector<int32_t> sum16;
+  std::vector<uint32_t> group;
+
+  explicit Expected(size_t count)
+      : columns(count),
+        q(count),
+        outlier_q(count / 8),
+        scale(count / 32),
+        scaled_sum(count / 32),
+        outlier_scale(count / 32),
+        sum16(count / 16),
+        group(count / 32) {}
+};
+
+void expect_same_blocks(const Written& written, const Expected& expected) {
+  for (size_t i = 0; i < expected.columns; ++i) {
+    ASSERT_EQ(written.q[i], expected.q[i]) << written.x[i] << " at " << i;
+    ASSERT_GE(written.q[i], -127);
   }
-  std::vector<uint32_t> expected_group(blocks);
-  std::vector<int8_t> expected_outlier_q(4 * blocks);
-  std::vector<float> expected_outlier_scale(blocks);
-  const size_t outliers = quant::separate_outliers(
-      values.data(), values.size(), expected_q.data(), expected_scale.data(), expected_sum.data(),
-      sum16.data(), expected_group.data(), expected_outlier_q.data(),
-      expected_outlier_scale.data());
-  Guarded<uint32_t> group(blocks + 1);
-  Guarded<int8_t> outlier_q(4 * blocks);
-  Guarded<float> outlier_scale(blocks);
-  Guarded<int32_t> outlier_correction(blocks);
-  const OutlierTask task = {x.data(),
-                            values.size(),
-                            q.data(),
-                            scale.data(),
-                            sum.data(),
-                            correction.data(),
-                            group.data(),
-                            outlier_q.data(),
-                            outlier_scale.data(),
-                            outlier_correction.data()};
-  kernels.separate_outliers(&task);
-  ASSERT_EQ(group[outliers], kNoOutlier);
-  for (size_t n = 0; n < outliers; ++n) {
-    ASSERT_EQ(group[n], expected_group[n]) << "outlier " << n << " of " << outliers;
-    ASSERT_TRUE(same_bits(outlier_scale[n], expected_outlier_scale[n]));
+  for (size_t b = 0; b < expected.columns / 32; ++b) {
+    const int32_t first = expected.sum16[2 * b], second = expected.sum16[2 * b + 1];
+    ASSERT_TRUE(same_bits(written.scale[b], expected.scale[b])) << "block " << b;
+    ASSERT_TRUE(same_bits(written.scaled_sum[b], expected.scaled_sum[b])) << "block " << b;
+    ASSERT_EQ(written.correction[2 * b], -128 * (first + second)) << "block " << b;
+    ASSERT_EQ(written.correction[2 * b + 1], -128 * first) << "block " << b;
+  }
+}
+
+void expect_same_outliers(const Written& written, const Expected& expected) {
+  ASSERT_EQ(written.group[expected.outliers], kNoOutlier);
+  for (size_t n = 0; n < expected.outliers; ++n) {
+    ASSERT_EQ(written.group[n], expected.group[n]) << n << " of " << expected.outliers;
+    ASSERT_TRUE(same_bits(written.outlier_scale[n], expected.outlier_scale[n]));
     int32_t levels = 0;
     for (size_t i = 4 * n; i < 4 * n + 4; ++i) {
-      ASSERT_EQ(outlier_q[i], expected_outlier_q[i]) << i;
-      levels += outlier_q[i];
+      ASSERT_EQ(written.outlier_q[i], expected.outlier_q[i]) << i;
+      levels += written.outlier_q[i];
     }
-    ASSERT_EQ(outlier_correction[n], -128 * levels);
-  }
-  for (size_t i = 0; i < values.size(); ++i) {
-    ASSERT_EQ(q[i], expected_q[i]) << values[i];
-    ASSERT_GE(q[i], -127);
-  }
-  for (size_t b = 0; b < blocks; ++b) {
-    ASSERT_TRUE(same_bits(scale[b], expected_scale[b])) << "block " << b;
-    ASSERT_TRUE(same_bits(sum[b], expected_sum[b])) << "block " << b;
-    ASSERT_EQ(correction[2 * b], -128 * (sum16[2 * b] + sum16[2 * b + 1])) << "block " << b;
-    ASSERT_EQ(correction[2 * b + 1], -128 * sum16[2 * b]) << "block " << b;
+    ASSERT_EQ(written.outlier_correction[n], -128 * levels);
   }
 }
 
 // All of a row with one scale.
 void expect_same_row(const Kernels& kernels, const std::vector<float>& values) {
-  const size_t columns = values.size(), blocks = columns / 32;
-  std::vector<int8_t> expected_q(columns), expected_outlier_q(4 * blocks);
-  std::vector<float> expected_scale(blocks), expected_sum(blocks), expected_outlier_scale(blocks);
-  std::vector<int32_t> sum16(2 * blocks);
-  std::vector<uint32_t> expected_group(blocks);
-  const size_t outliers =
-      quant::quantize_row(values.data(), columns, expected_q.data(), expected_scale.data(),
-                          expected_sum.data(), sum16.data(), expected_group.data(),
-                          expected_outlier_q.data(), expected_outlier_scale.data());
-  const auto x = Guarded<float>::copy(values);
-  Guarded<int8_t> q(columns), outlier_q(4 * blocks);
-  Guarded<float> scale(blocks), scaled_sum(blocks), outlier_scale(blocks);
-  Guarded<int32_t> correction(2 * blocks), outlier_correction(blocks), row_correction(1);
-  Guarded<uint32_t> group(blocks + 1);
-  const OutlierTask task = {x.data(),
-                            columns,
-                            q.data(),
-                            scale.data(),
-                            scaled_sum.data(),
-                            correction.data(),
-                            group.data(),
-                            outlier_q.data(),
-                            outlier_scale.data(),
-                            outlier_correction.data(),
-                            row_correction.data()};
-  kernels.quantize_row(&task);
-  ASSERT_EQ(group[outliers], kNoOutlier);
-  for (size_t n = 0; n < outliers; ++n) {
-    ASSERT_EQ(group[n], expected_group[n]) << "outlier " << n << " of " << outliers;
-    ASSERT_TRUE(same_bits(outlier_scale[n], expected_outlier_scale[n]));
-    int32_t levels = 0;
-    for (size_t i = 4 * n; i < 4 * n + 4; ++i) {
-      ASSERT_EQ(outlier_q[i], expected_outlier_q[i]) << i;
-      levels += outlier_q[i];
-    }
-    ASSERT_EQ(outlier_correction[n], -128 * levels);
-  }
-  for (size_t i = 0; i < columns; ++i) {
-    ASSERT_EQ(q[i], expected_q[i]) << "value " << values[i] << " at " << i << " of " << columns;
-    ASSERT_GE(q[i], -127);
-  }
+  Expected expected(values.size());
+  expected.outliers =
+      quant::quantize_row(values.data(), values.size(), expected.q.data(), expected.scale.data(),
+                          expected.scaled_sum.data(), expected.sum16.data(), expected.group.data(),
+                          expected.outlier_q.data(), expected.outlier_scale.data());
+  const Written written(values);
+  kernels.quantize_row(&written.task);
+  expect_same_outliers(written, expected);
+  expect_same_blocks(written, expected);
   int32_t total = 0;
-  for (size_t b = 0; b < blocks; ++b) {
-    ASSERT_TRUE(same_bits(scale[b], expected_scale[0])) << "block " << b;
-    ASSERT_TRUE(same_bits(scaled_sum[b], expected_sum[b])) << "block " << b;
-    ASSERT_EQ(correction[2 * b], -128 * (sum16[2 * b] + sum16[2 * b + 1])) << "block " << b;
-    ASSERT_EQ(correction[2 * b + 1], -128 * sum16[2 * b]) << "block " << b;
-    total += correction[2 * b];
+  for (size_t b = 0; b < values.size() / 32; ++b) {
+    ASSERT_TRUE(same_bits(written.scale[b], expected.scale[0])) << "block " << b;
+    total += written.correction[2 * b];
   }
-  ASSERT_EQ(row_correction[0], total);
+  ASSERT_EQ(written.row_correction[0], total);
 }
 
+// Blocks, then their outliers, then the whole row.
 void expect_same_as_oracle(const Kernels& kernels, const std::vector<float>& values) {
-  const size_t columns = values.size(), blocks = columns / 32;
-  std::vector<int8_t> expected_q(columns);
-  std::vector<float> expected_scale(blocks), expected_sum(blocks);
-  std::vector<int32_t> sum16(2 * blocks);
-  quant::quantize_activations(values.data(), columns, expected_q.data(), expected_scale.data(),
-                              expected_sum.data(), sum16.data());
-  const auto x = Guarded<float>::copy(values);
-  Guarded<int8_t> q(columns);
-  Guarded<float> scale(blocks), scaled_sum(blocks);
-  Guarded<int32_t> correction(2 * blocks);
-  kernels.quantize_activations(x.data(), columns, q.data(), scale.data(), scaled_sum.data(),
-                               correction.data());
-  for (size_t i = 0; i < columns; ++i) ASSERT_EQ(q[i], expected_q[i]) << "value " << values[i];
-  for (size_t b = 0; b < blocks; ++b) {
-    ASSERT_TRUE(same_bits(scale[b], expected_scale[b])) << "block " << b;
-    ASSERT_TRUE(same_bits(scaled_sum[b], expected_sum[b])) << "block " << b;
-    ASSERT_EQ(correction[2 * b], -128 * (sum16[2 * b] + sum16[2 * b + 1])) << "block " << b;
-    ASSERT_EQ(correction[2 * b + 1], -128 * sum16[2 * b]) << "block " << b;
-  }
-  expect_same_outliers(kernels, values, expected_q, expected_scale, expected_sum, sum16);
+  const size_t columns = values.size();
+  Expected expected(columns);
+  quant::quantize_activations(values.data(), columns, expected.q.data(), expected.scale.data(),
+                              expected.scaled_sum.data(), expected.sum16.data());
+  const Written written(values);
+  const OutlierTask& task = written.task;
+  kernels.quantize_activations(task.x, columns, task.q, task.scale, task.scaled_sum,
+                               task.correction);
+  ASSERT_NO_FATAL_FAILURE(expect_same_blocks(written, expected));
+  expected.outliers = quant::separate_outliers(
+      values.data(), columns, expected.q.data(), expected.scale.data(), expected.scaled_sum.data(),
+      expected.sum16.data(), expected.group.data(), expected.outlier_q.data(),
+      expected.outlier_scale.data());
+  kernels.separate_outliers(&task);
+  ASSERT_NO_FATAL_FAILURE(expect_same_outliers(written, expected));
+  ASSERT_NO_FATAL_FAILURE(expect_same_blocks(written, expected));
   expect_same_row(kernels, values);
 }
 
@@ -154,34 +138,18 @@ TEST_P(Quantize, RowsLeaveFineSteps) {
   MOTE_KERNELS_OR_SKIP(GetParam());
   Random random(10);
   for (const size_t large : {0, 1, 4}) {
-    const size_t blocks = 24;
-    std::vector<float> x = random.normals(blocks * 32);
+    std::vector<float> x = random.normals(24 * 32);
     for (size_t n = 0; n < large; ++n) x[32 * (5 * n + 2) + 9 * n] = n % 2 ? 70.0f : -60.0f;
-    std::vector<int8_t> q(x.size()), outlier_q(blocks * 4);
-    std::vector<float> scale(blocks), scaled_sum(blocks), outlier_scale(blocks);
-    std::vector<int32_t> correction(2 * blocks), outlier_correction(blocks);
-    std::vector<uint32_t> group(blocks + 1);
-    int32_t total = 0;
-    const OutlierTask task = {x.data(),
-                              x.size(),
-                              q.data(),
-                              scale.data(),
-                              scaled_sum.data(),
-                              correction.data(),
-                              group.data(),
-                              outlier_q.data(),
-                              outlier_scale.data(),
-                              outlier_correction.data(),
-                              &total};
-    kernels.quantize_row(&task);
-    EXPECT_LT(scale[0], 5.0f / 127);
+    const Written row(x);
+    kernels.quantize_row(&row.task);
+    EXPECT_LT(row.scale[0], 5.0f / 127);
     std::vector<double> value(x.size());
-    for (size_t i = 0; i < x.size(); ++i) value[i] = double{scale[i / 32]} * q[i];
-    for (size_t n = 0; group[n] != kNoOutlier; ++n)
+    for (size_t i = 0; i < x.size(); ++i) value[i] = double{row.scale[i / 32]} * row.q[i];
+    for (size_t n = 0; row.group[n] != kNoOutlier; ++n)
       for (size_t i = 0; i < 4; ++i)
-        value[4 * group[n] + i] += double{outlier_scale[n]} * outlier_q[4 * n + i];
+        value[4 * row.group[n] + i] += double{row.outlier_scale[n]} * row.outlier_q[4 * n + i];
     for (size_t i = 0; i < x.size(); ++i)
-      EXPECT_NEAR(value[i], double{x[i]}, double{scale[0]} * 0.501) << i;
+      EXPECT_NEAR(value[i], double{x[i]}, double{row.scale[0]} * 0.501) << i;
   }
 }
 
@@ -191,43 +159,30 @@ TEST_P(Quantize, OutliersLeaveFineSteps) {
   Random random(9);
   std::vector<float> x = random.normals(80 * 32);
   for (size_t b = 0; b < 80; b += 3) x[32 * b + 7 * b % 32] = b % 2 ? 80.0f : -90.0f;
-  std::vector<int8_t> q(x.size()), outlier_q(80 * 4);
-  std::vector<float> scale(80), scaled_sum(80), outlier_scale(80);
-  std::vector<int32_t> correction(160), outlier_correction(80);
-  std::vector<uint32_t> group(81);
-  kernels.quantize_activations(x.data(), x.size(), q.data(), scale.data(), scaled_sum.data(),
-                               correction.data());
-  EXPECT_GT(scale[0], 90.0f / 128);
-  const OutlierTask task = {x.data(),
-                            x.size(),
-                            q.data(),
-                            scale.data(),
-                            scaled_sum.data(),
-                            correction.data(),
-                            group.data(),
-                            outlier_q.data(),
-                            outlier_scale.data(),
-                            outlier_correction.data()};
-  kernels.separate_outliers(&task);
+  const Written row(x);
+  kernels.quantize_activations(row.task.x, x.size(), row.task.q, row.task.scale,
+                               row.task.scaled_sum, row.task.correction);
+  EXPECT_GT(row.scale[0], 90.0f / 128);
+  kernels.separate_outliers(&row.task);
   size_t n = 0;
   for (size_t b = 0; b < 80; ++b) {
-    EXPECT_LT(scale[b], 5.0f / 127);
+    EXPECT_LT(row.scale[b], 5.0f / 127);
     const bool outlier = b % 3 == 0;
     if (outlier) {
-      EXPECT_EQ(group[n], 8 * b + 7 * b % 32 / 4);
+      EXPECT_EQ(row.group[n], 8 * b + 7 * b % 32 / 4);
     }
     double sum = 0;
     for (size_t i = 32 * b; i < 32 * b + 32; ++i) {
-      double value = double{scale[b]} * q[i];
-      if (outlier && i / 4 == group[n])
-        value += double{outlier_scale[n]} * outlier_q[4 * n + i % 4];
-      EXPECT_NEAR(value, double{x[i]}, double{scale[b]} * 0.501) << i;
+      double value = double{row.scale[b]} * row.q[i];
+      if (outlier && i / 4 == row.group[n])
+        value += double{row.outlier_scale[n]} * row.outlier_q[4 * n + i % 4];
+      EXPECT_NEAR(value, double{x[i]}, double{row.scale[b]} * 0.501) << i;
       sum += value;
     }
-    EXPECT_NEAR(scaled_sum[b], sum, 1e-4);
+    EXPECT_NEAR(row.scaled_sum[b], sum, 1e-4);
     n += outlier;
   }
-  EXPECT_EQ(group[n], kNoOutlier);
+  EXPECT_EQ(row.group[n], kNoOutlier);
 }
 
 TEST_P(Quantize, AnyNumberOfBlocks) {
