@@ -58,6 +58,8 @@ class Team {
       for (uint32_t i = 0; i < threads; ++i) {
         const uint32_t p = (thread + i) % threads;
         const size_t units = size(p);
+        // Reading leaves the counter where it is, adding would take it from its owner.
+        if (i > 0 && __atomic_load_n(&given_[p].units, __ATOMIC_RELAXED) >= units) continue;
         for (size_t last = 0; last < units;) {
           const size_t first = __atomic_fetch_add(&given_[p].units, grain, __ATOMIC_RELAXED);
           if (first >= units) break;

@@ -69,8 +69,9 @@ struct OutlierTask {
 // dot = the exact s1 * dot1 + s2 * dot2, and both minimums in turn,
 //   acc = fma(m[r][b][h], float(sum of the 16 q) * scale[t][b], acc).
 // q8_row, of rows from quantize_row: dot is the exact int32 dot product of the whole row (columns
-// <= kMostRowColumns, so that it is one),
+// <= quant::kMostRowColumns, so that it is one),
 //   acc = fma(float(dot) * scale[t][0], d[r][0], 0)
+// and for the outliers below d[r][0] too.
 // Float formats:
 //   acc = fma(x[t][c], w[r][c], acc)
 // A second accumulator takes the outliers, also ascending, with dot4 the exact dot product of 4
@@ -79,7 +80,6 @@ struct OutlierTask {
 // (their part of a format's single minimum is in scaled_sum; of two, the column's is added
 // likewise) and where there are any, acc + acc2 is the sum. Then bias, then the old y are added.
 // Instruction sets without fma multiply and add.
-inline constexpr size_t kMostRowColumns = 65536;
 struct LinearTask {
   // [rows][columns] in the format, all rows where it is packed (quant/packed.h); any alignment
   const uint8_t* weights = nullptr;

@@ -171,8 +171,8 @@ __attribute__((noinline)) void add_panel_outliers(const uint8_t* panel,
         Floats group_scale[2], m[2];
         P::group_scales(block, v, group_scale);
         P::minimums_at(block, v, m);
-        sum[v] = add_outlier<P>(sum[v], panel_weights(block, *x.group % 8, v), P::d(block, v),
-                                group_scale, m, x);
+        sum[v] = add_outlier<P>(sum[v], panel_weights(block, *x.group % 8, v),
+                                P::d(P::kRowScaled ? panel : block, v), group_scale, m, x);
       }
     }
     MOTE_UNROLL

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "quant/blocks.h"
 #include "quant/packed.h"
 
 namespace mote {
@@ -171,10 +172,10 @@ class Binder {
     out->format = tensor->format;
     out->rows = rows;
     out->columns = columns;
-    if (needs_quantized_rows(tensor->format) && columns > kMostRowColumns)
+    if (needs_quantized_rows(tensor->format) && columns > quant::kMostRowColumns)
       return file_error(file_, MOTE_ERROR_UNSUPPORTED,
                         "tensor %s: %s: expected at most %zu columns, found %zu", name,
-                        format_info(tensor->format).name, kMostRowColumns, columns);
+                        format_info(tensor->format).name, quant::kMostRowColumns, columns);
     out->input = needs_quantized_rows(tensor->format)          ? InputKind::rows
                  : needs_quantized_activations(tensor->format) ? InputKind::blocks
                                                                : InputKind::floats;

@@ -92,7 +92,9 @@ struct Levels {
   int32_t multiplier[16];
 };
 
-// Of a row of activations for q8_row, at most: quant::quantize_row.
+// Columns of q8_row, at most: a product with 8-bit levels is then one 32-bit sum.
+inline constexpr size_t kMostRowColumns = 65536;
+// Outliers of a row of activations for q8_row, at most: quant::quantize_row.
 inline constexpr size_t kRowOutliers = 4;
 
 }  // namespace mote::quant

@@ -114,7 +114,12 @@ float linear_outliers(Format format, const uint8_t* row, size_t outliers, const 
       total += outlier_q[4 * n + i];
     }
     if (halves) dot *= levels.multiplier[half];
-    const float d = halves ? levels.block_scale : levels.scale[first / 32];
+    float d = halves ? levels.block_scale : levels.scale[first / 32];
+    if (format == Format::q8_row) {
+      Levels row_start;
+      unpack(format, row, &row_start);
+      d = row_start.scale[0];
+    }
     sum = multiply_add(static_cast<float>(dot) * outlier_scale[n], d, sum, fused);
     if (halves && levels.has_offset)
       sum = multiply_add(levels.offset[half], static_cast<float>(total) * outlier_scale[n], sum,

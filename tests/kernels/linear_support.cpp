@@ -34,9 +34,6 @@ Layer::Layer(Format format_, size_t rows_, size_t columns_, size_t tokens_, bool
   Random random(seed);
   weights = random_weights(format, rows * columns, &random);
   const bool whole_rows = needs_quantized_rows(format);
-  for (size_t r = 0; whole_rows && r < rows; ++r)  // one scale
-    for (size_t at = 34; at < row_bytes(); at += 34)
-      std::memcpy(&weights[r * row_bytes() + at], &weights[r * row_bytes()], 2);
   bias = random.normals(rows);
   x = random.normals(tokens * columns);
   // Outliers in all places: in some blocks, in neighbours, in none.

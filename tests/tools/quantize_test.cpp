@@ -184,6 +184,11 @@ TEST_F(Quantize, RowsThatAreNoBlocksFallBackAloud) {
   }
   const std::string odd = write(layers_of(1, 90), "odd.gguf");
   EXPECT_EQ(formats(odd, "q4_0")["blk.0.ffn_up.weight"], "f16");
+  // What mote would not read it does not write.
+  EXPECT_EQ(formats(in, "q8_row")["blk.0.ffn_up.weight"], "q8_row");
+  const std::string wide = write(layers_of(1, 65568), "wide.gguf");
+  EXPECT_EQ(formats(wide, "q8_row")["blk.0.ffn_up.weight"], "q8_0");
+  EXPECT_EQ(formats(wide, "q8_row-packed")["blk.0.ffn_up.weight"], "q8_0");  // of two rows
 }
 
 TEST_F(Quantize, KeysAreKept) {

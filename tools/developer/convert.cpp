@@ -56,7 +56,7 @@ void warn_of_fallbacks(const std::vector<Job>& jobs, const Warn& warn) {
     if (job.format.format != job.format.wanted)
       ++counts[{format_info(job.format.wanted).name, format_info(job.format.format).name}];
   for (const auto& [formats, count] : counts)
-    warn(std::to_string(count) + " tensors have rows that are not whole blocks of " +
+    warn(std::to_string(count) + " tensors have rows that do not fit " +
          formats.first + ": they are written as " + formats.second);
 }
 

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "quant/blocks.h"
 #include "quant/packed.h"
 #include "tools/failure.h"
 
@@ -195,6 +196,7 @@ TensorFormat tensor_format(const OutputType& type, bool pure, const ModelShape& 
   if (vector || stays) return {source, source};
   const Format wanted = plain || pure ? type.format : mixture_format(type, shape, role, layer);
   Format format = wanted;
+  if (format == Format::q8_row && columns > quant::kMostRowColumns) format = Format::q8_0;
   while (columns % format_info(format).values != 0) format = fall_back(format);
   return {format, wanted};
 }

@@ -35,7 +35,7 @@ uint32_t layers_by_name(std::string_view tensor);
 
 struct TensorFormat {
   Format format;
-  Format wanted;  // another: rows are no whole blocks of it
+  Format wanted;  // another: rows are no whole blocks of it, or too long
 };
 
 // For tensor `name` with rows of `columns` values, a vector if `vector`. Blocks are for a layer's

@@ -182,7 +182,7 @@ void report_line(const Job& job) {
                name_of(tensor.format), job.changes() ? name_of(job.format.format) : "kept");
   if (job.changes()) std::fprintf(stderr, "  rmse %.3e  relative %.5f", job.rmse, job.relative);
   if (job.fell_back())
-    std::fprintf(stderr, "  rows of %llu are no whole %s blocks",
+    std::fprintf(stderr, "  rows of %llu do not fit %s",
                  static_cast<unsigned long long>(tensor.columns()), name_of(job.format.wanted));
   if (job.not_packed) std::fprintf(stderr, "  not packed: %s", job.not_packed);
   std::fputc('\n', stderr);
@@ -253,7 +253,7 @@ void quantize(const Options& options, bool json) {
   const uintmax_t bytes = std::filesystem::file_size(options.output, error);
   if (fallbacks > 0)
     complain("warning: " + std::to_string(fallbacks) +
-             " tensors have rows that are no whole blocks of their format and got the one shown");
+             " tensors have rows that do not fit their format and got the one shown");
   complain("wrote " + options.output + ": " + target.name + ", " + std::to_string(jobs.size()) +
            " tensors, " + std::to_string(error ? 0 : bytes) + " bytes");
   if (json) print_json(to_json(options, target, jobs, error ? 0 : bytes));
