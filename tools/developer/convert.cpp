@@ -56,8 +56,8 @@ void warn_of_fallbacks(const std::vector<Job>& jobs, const Warn& warn) {
     if (job.format.format != job.format.wanted)
       ++counts[{format_info(job.format.wanted).name, format_info(job.format.format).name}];
   for (const auto& [formats, count] : counts)
-    warn(std::to_string(count) + " tensors have rows that do not fit " +
-         formats.first + ": they are written as " + formats.second);
+    warn(std::to_string(count) + " tensors have rows that do not fit " + formats.first +
+         ": they are written as " + formats.second);
 }
 
 void add_key(GgufWriter& writer, const std::string& name, const GgufKeys::Value& value) {
